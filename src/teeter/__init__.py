@@ -1,0 +1,52 @@
+"""teeter measures how easily a neural network changes its mind.
+
+>>> import teeter
+>>> teeter.cube.average_sensitivity(teeter.cube.truth_table(teeter.cube.majority, 3))
+1.5
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from teeter import counter, cube, data, measure, report, runs, studies
+    from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
+    from teeter.measure import Estimate
+
+__version__ = "0.1.0"
+
+# Public name -> the module it lives in; a room is its own module. Nothing is imported before it is used,
+# so `import teeter` and `teeter --help` do not wait for torch.
+_HOME = {
+    **{room: f"teeter.{room}" for room in ("counter", "cube", "data", "measure", "report", "runs", "studies")},
+    **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
+    "Estimate": "teeter.measure",
+}
+
+__all__ = [
+    "Estimate",
+    "InputError",
+    "TeeterError",
+    "TooLarge",
+    "UnknownName",
+    "counter",
+    "cube",
+    "data",
+    "measure",
+    "report",
+    "runs",
+    "studies",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'teeter' has no attribute '{name}'")
+    module = importlib.import_module(_HOME[name])
+    return module if _HOME[name] == f"teeter.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

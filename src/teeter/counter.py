@@ -1,0 +1,59 @@
+"""Random numbers that are a pure function of where they are used.
+
+`bits(seed, a, b, ...)` hashes a seed and any number of integer counters (input index, token, draw) to
+64 bits. Nothing is carried from one call to the next, so a value does not depend on batch size, order,
+shard or number of workers. Each counter is absorbed by one round of the SplitMix64 finaliser
+(Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["bits", "integers", "uniform"]
+
+
+def _signed(word: int) -> int:
+    """The 64-bit word as torch's int64 holds it."""
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+_STEP = _signed(0x9E3779B97F4A7C15)
+_FIRST = _signed(0xBF58476D1CE4E5B9)
+_SECOND = _signed(0x94D049BB133111EB)
+
+
+def _shift(word: Tensor, by: int) -> Tensor:
+    # torch shifts int64 arithmetically; the mask drops the copies of the sign bit.
+    return (word >> by) & ((1 << (64 - by)) - 1)
+
+
+def _mix(word: Tensor) -> Tensor:
+    word = (word ^ _shift(word, 30)) * _FIRST
+    word = (word ^ _shift(word, 27)) * _SECOND
+    return word ^ _shift(word, 31)
+
+
+def bits(seed: int, *counters: Tensor) -> Tensor:
+    """64 random bits, as int64, for every (broadcast) tuple of counters.
+
+    >>> index = torch.arange(4)
+    >>> bool((bits(0, index)[2] == bits(0, torch.tensor(2))).all())
+    True
+    """
+    device = counters[0].device if counters else None
+    word = _mix(torch.tensor(_signed((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)), device=device))
+    for counter in counters:
+        word = _mix(word ^ _mix((counter.long() + 1) * _STEP))
+    return word
+
+
+def uniform(seed: int, *counters: Tensor) -> Tensor:
+    """Uniform in [0, 1), float64, on a grid of 2^-53."""
+    return _shift(bits(seed, *counters), 11).double() * 2.0**-53
+
+
+def integers(high: int, seed: int, *counters: Tensor) -> Tensor:
+    """Uniform on 0 .. high-1; the bias of the modulus is below high / 2^53."""
+    return _shift(bits(seed, *counters), 11) % high

@@ -1,0 +1,93 @@
+"""Sensitivity on the cube, exactly: at every input, on average, at most.
+
+Definition 3 of H: s(x, f) = 1/4 sum_i |f(x) - f(x^i)|^2 where x^i is x with bit i flipped, and as_n(f) its mean
+over all x. For f with values ±1, s(x, f) counts the bits whose flip changes the answer.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from teeter.cube.table import checked, dimension, is_signed, single
+from teeter.cube.transform import groups, product, tiles
+from teeter.errors import InputError
+
+__all__ = ["average_sensitivity", "flip_counts", "local_sensitivity", "max_sensitivity"]
+
+
+def local_sensitivity(table: Tensor) -> Tensor:
+    """s(x, f) at every input x (H Eq. 6), in the order of the table.
+
+    >>> from teeter import cube
+    >>> local_sensitivity(cube.truth_table(cube.majority, 3))
+    tensor([0., 2., 2., 2., 2., 2., 2., 0.], dtype=torch.float64)
+    """
+    values = checked(table)
+    return _flips(values) if is_signed(values) else _quarter_squares(values)
+
+
+def flip_counts(table: Tensor) -> Tensor:
+    """How many single-bit flips change the answer, at every input; f must have values ±1."""
+    values = checked(table)
+    if not is_signed(values):
+        raise InputError("flips are counted for functions with values +1 and -1: use local_sensitivity for others")
+    return _flips(values)
+
+
+def average_sensitivity(table: Tensor) -> float:
+    """as_n(f), the mean of s(x, f) over all inputs (H Eq. 7); the total influence of f.
+
+    >>> from teeter import cube
+    >>> average_sensitivity(cube.truth_table(cube.parity, 7))
+    7.0
+    """
+    return float(local_sensitivity(single(table)).mean(dtype=torch.float64))
+
+
+def max_sensitivity(table: Tensor) -> float:
+    """The largest s(x, f) over all inputs."""
+    return float(local_sensitivity(single(table)).max())
+
+
+def _flips(table: Tensor) -> Tensor:
+    # For values ±1, f(x) sum_i f(x^i) = n - 2 s(x, f); the sums are small integers, exact in any float type.
+    n = dimension(table)
+    neighbours = torch.zeros_like(table)
+    for low, width in groups(n):
+        matrix = _adjacency(width, table)
+        for source, target in zip(tiles(table, low, width), tiles(neighbours, low, width), strict=True):
+            target += product(matrix, source, low)
+    return torch.addcmul(table.new_tensor(n / 2), neighbours, table, value=-0.5, out=neighbours)
+
+
+def _adjacency(width: int, like: Tensor) -> Tensor:
+    """1 where two of the 2^width indices differ in exactly one bit."""
+    index = torch.arange(1 << width, device=like.device)
+    apart = index.unsqueeze(0) ^ index.unsqueeze(1)
+    return ((apart != 0) & (apart & (apart - 1) == 0)).to(like.dtype)
+
+
+def _quarter_squares(table: Tensor) -> Tensor:
+    # Differences first and squares after: expanding the square would cancel for functions far from zero.
+    n = dimension(table)
+    low = min(n // 2, 6)
+    rows = table.view(-1, 1 << low)
+    result = _along_rows(rows.view(-1, 1 << (n - low), 1 << low))
+    if low:  # neighbours in the low bits lie side by side: transposed, every operation runs over long rows
+        turned = rows.T.contiguous()
+        result += _along_rows(turned.unsqueeze(0)).squeeze(0).T.reshape(result.shape)
+    return result.mul_(0.25).view(table.shape)
+
+
+def _along_rows(rows: Tensor) -> Tensor:
+    """Sum over the bits of the second axis of the squared differences, for (batch, 2^b, width)."""
+    batch, size, width = rows.shape
+    result = torch.zeros_like(rows)
+    for i in range(size.bit_length() - 1):
+        pairs = rows.view(batch, -1, 2, 1 << i, width)
+        square = (pairs[:, :, 0] - pairs[:, :, 1]).square_()
+        sums = result.view(batch, -1, 2, 1 << i, width)
+        sums[:, :, 0] += square
+        sums[:, :, 1] += square
+    return result

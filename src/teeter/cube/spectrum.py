@@ -1,0 +1,145 @@
+"""What the spectrum says: degree profile, degree, influences, noise stability.
+
+The weight of degree k is W_k = sum over |S| = k of f^(S)^2. Then sum_k W_k = E f^2 (Parseval), sum_k k W_k = as_n(f),
+and Inf_i = sum over S containing i of f^(S)^2 is the quarter-squared effect of flipping bit i.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from teeter.cube.table import checked, dimension, is_signed, single
+from teeter.cube.transform import walsh
+from teeter.errors import InputError
+
+__all__ = [
+    "degree",
+    "degree_profile",
+    "degree_profile_of",
+    "flip_probability",
+    "influences",
+    "influences_of",
+    "noise_stability",
+]
+
+_ROW = 10  # low bits contracted at once: a 1024-entry row against an 11-column matrix
+_BLOCK = 1 << 20  # entries squared at a time
+
+
+def degree_profile(table: Tensor) -> Tensor:
+    """W_0, ..., W_n: how much of E f^2 sits at each degree (H Eq. 17; Abbe et al. 2023).
+
+    >>> from teeter import cube
+    >>> degree_profile(cube.truth_table(cube.majority, 3))
+    tensor([0.0000, 0.7500, 0.0000, 0.2500], dtype=torch.float64)
+    """
+    return degree_profile_of(walsh(table))
+
+
+def degree_profile_of(spectrum: Tensor) -> Tensor:
+    """`degree_profile` of a function whose Walsh coefficients are at hand."""
+    low = min(dimension(spectrum), _ROW)
+    high = dimension(spectrum) - low
+    by_low = _squares_times(spectrum, _one_hot_weight(low, spectrum.device))
+    square = torch.einsum("hi,...hj->...ij", _one_hot_weight(high, spectrum.device), by_low)
+    profile = square.new_zeros(*square.shape[:-2], low + high + 1)
+    for i in range(high + 1):
+        profile[..., i : i + low + 1] += square[..., i, :]
+    return profile
+
+
+def influences(table: Tensor) -> Tensor:
+    """Inf_i = E_x |f(x) - f(x^i)|^2 / 4 for every bit i; for ±1 functions the chance that flipping i flips f.
+
+    >>> from teeter import cube
+    >>> influences(cube.truth_table(cube.majority, 3))
+    tensor([0.5000, 0.5000, 0.5000], dtype=torch.float64)
+    """
+    return influences_of(walsh(table))
+
+
+def influences_of(spectrum: Tensor) -> Tensor:
+    """`influences` of a function whose Walsh coefficients are at hand."""
+    low = min(dimension(spectrum), _ROW)
+    high = dimension(spectrum) - low
+    ones = torch.ones(1 << low, 1, dtype=torch.float64, device=spectrum.device)
+    parts = _squares_times(spectrum, torch.cat([_members(low, spectrum.device), ones], 1))
+    of_high = torch.einsum("hi,...h->...i", _members(high, spectrum.device), parts[..., low])
+    return torch.cat([parts[..., :low].sum(-2), of_high], -1)
+
+
+def degree(table: Tensor, tolerance: float | None = None) -> int:
+    """The largest |S| with f^(S) != 0; 0 for a constant.
+
+    A coefficient counts if it exceeds `tolerance` in size. By default that is half the smallest step a ±1
+    function can take, 2^-n, and for other functions the rounding error of the transform.
+
+    >>> from teeter import cube
+    >>> degree(cube.truth_table(cube.sparse_parity(3), 6))
+    3
+    """
+    values = single(table).double()
+    n = dimension(values)
+    if tolerance is None:
+        rounding = (n + 1) * torch.finfo(torch.float64).eps * float(values.abs().max())
+        tolerance = max(2.0 ** -(n + 1), rounding) if is_signed(values) else rounding
+    index = (walsh(values).abs() > tolerance).nonzero().squeeze(-1)
+    return max((int(w) for w in _weight(index, n).unique()), default=0)
+
+
+def noise_stability(table: Tensor, rho: float) -> float:
+    """Q_rho = E f(x) f(y) = sum_k rho^k W_k, where y keeps each bit of x with correlation rho.
+
+    >>> from teeter import cube
+    >>> noise_stability(cube.truth_table(cube.parity, 3), 0.5)
+    0.125
+    """
+    if not -1 <= rho <= 1:
+        raise InputError(f"rho is a correlation between -1 and 1, got {rho}")
+    return stability_of(degree_profile(single(table)), rho)
+
+
+def stability_of(profile: Tensor, rho: float) -> float:
+    """Q_rho from a degree profile."""
+    return float(sum(weight * rho**k for k, weight in enumerate(profile.tolist())))
+
+
+def flip_probability(table: Tensor, rho: float) -> float:
+    """R_rho = (1 - Q_rho) / 2 = P(f(x) != f(y)) for rho-correlated x, y; f must have values ±1.
+
+    >>> from teeter import cube
+    >>> flip_probability(cube.truth_table(cube.first, 4), 0.5)
+    0.25
+    """
+    if not is_signed(single(table)):
+        raise InputError("a flip probability is for functions with values +1 and -1: use noise_stability for others")
+    return (1 - noise_stability(table, rho)) / 2
+
+
+def _squares_times(spectrum: Tensor, matrix: Tensor) -> Tensor:
+    """spectrum^2 in rows of 2^low entries, in float64, times a matrix of that many rows."""
+    values = checked(spectrum)
+    size = len(matrix)
+    blocks = values.view(-1, size).split(max(1, _BLOCK // size))
+    product = torch.cat([block.double().square() @ matrix for block in blocks])
+    return product.view(*values.shape[:-1], -1, matrix.shape[1])
+
+
+def _members(n: int, device: torch.device) -> Tensor:
+    """(2^n, n): 1 where bit i of the index is set."""
+    index = torch.arange(1 << n, device=device)
+    return ((index.unsqueeze(-1) >> torch.arange(n, device=device)) & 1).double()
+
+
+def _one_hot_weight(n: int, device: torch.device) -> Tensor:
+    """(2^n, n+1): 1 in the column of the number of set bits."""
+    return torch.nn.functional.one_hot(_members(n, device).sum(-1).long(), n + 1).double()
+
+
+def _weight(index: Tensor, n: int) -> Tensor:
+    """The number of set bits of each index."""
+    total = torch.zeros_like(index)
+    for i in range(n):
+        total += (index >> i) & 1
+    return total

@@ -1,0 +1,119 @@
+"""Tables: a function on n bits as a tensor of 2^n values.
+
+Bit i of an index (least significant first) is set where x_i = -1. Tables may be stacked: every function in
+`cube` that returns tensors reads the last axis and keeps the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from teeter.cube.memory import require
+from teeter.errors import InputError
+
+__all__ = ["checked", "dimension", "is_signed", "points", "truth_table"]
+
+_BLOCK = 1 << 20  # entries checked at a time: large enough to be fast, small enough to stay in cache
+
+
+def points(
+    n: int,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Inputs number `start` to `stop` of {±1}^n, one a row.
+
+    >>> points(2, dtype=torch.int8)
+    tensor([[ 1,  1],
+            [-1,  1],
+            [ 1, -1],
+            [-1, -1]], dtype=torch.int8)
+    """
+    index = torch.arange(start, 1 << n if stop is None else stop, device=device)
+    return (1 - 2 * ((index.unsqueeze(-1) >> torch.arange(n, device=device)) & 1)).to(dtype)
+
+
+def truth_table(
+    f: Callable[[Tensor], Tensor],
+    n: int,
+    *,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str | None = None,
+    chunk: int = 1 << 16,
+) -> Tensor:
+    """All 2^n values of f, each input evaluated once, `chunk` inputs a call.
+
+    f takes a (batch, n) tensor of ±1 and returns (batch,) or (batch, 1); a torch module works as it is and is
+    given inputs in the type and on the device of its parameters.
+
+    >>> from teeter import cube
+    >>> truth_table(cube.majority, 3)
+    tensor([ 1.,  1.,  1., -1.,  1., -1., -1., -1.], dtype=torch.float64)
+    """
+    if n < 0 or n != int(n):
+        raise InputError(f"the number of bits must be a whole number of at least 0, got n = {n}")
+    if dtype not in (torch.float32, torch.float64):
+        raise InputError(f"a table is float32 or float64, got {dtype}")
+    if chunk < 1:
+        raise InputError(f"chunk must be at least 1, got {chunk}")
+    given = dtype
+    if isinstance(f, torch.nn.Module):
+        weight = next((p for p in f.parameters() if p.is_floating_point()), None)
+        if weight is not None:
+            given, device = weight.dtype, weight.device if device is None else device
+    device = torch.device("cpu" if device is None else device)
+    require(dtype.itemsize << n, f"a table of n = {n} bits", device)
+    table = torch.empty(1 << n, dtype=dtype, device=device)
+    with torch.no_grad():
+        for start in range(0, len(table), chunk):
+            stop = min(start + chunk, len(table))
+            values = f(points(n, start, stop, dtype=given, device=device))
+            table[start:stop] = _column(values, stop - start)
+    return checked(table)
+
+
+def _column(values: Tensor, rows: int) -> Tensor:
+    if not isinstance(values, Tensor) or values.shape not in ((rows,), (rows, 1)):
+        shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        raise InputError(f"f was given {rows} inputs and must return one number for each, got {shape}")
+    return values.reshape(rows)
+
+
+def dimension(table: Tensor) -> int:
+    """n, for a table of 2^n values."""
+    size = table.shape[-1] if table.ndim else 0
+    if size < 1 or size & (size - 1):
+        raise InputError(f"a table holds 2^n values along its last axis, got shape {tuple(table.shape)}")
+    return size.bit_length() - 1
+
+
+def checked(table: Tensor) -> Tensor:
+    """The table as contiguous float32 or float64, or a clear error. Integers become float64."""
+    n = dimension(table)
+    if table.dtype == torch.bool or table.is_complex():
+        raise InputError(f"a table holds real numbers, got {table.dtype}: write true as -1 and false as +1")
+    if table.dtype not in (torch.float32, torch.float64):
+        table = table.double()
+    # A sum is NaN or infinite if any entry is; only then is it worth looking at each of them.
+    if not torch.isfinite(table.sum()) and not torch.isfinite(table).all():
+        where = int((~torch.isfinite(table)).flatten().nonzero()[0, 0]) % (1 << n)
+        raise InputError(f"a table holds finite numbers, got NaN or infinity (first at index {where})")
+    return table.detach().contiguous()
+
+
+def is_signed(table: Tensor) -> bool:
+    """Whether every value is +1 or -1."""
+    return all(bool((block.abs() == 1).all()) for block in table.reshape(-1).split(_BLOCK))
+
+
+def single(table: Tensor) -> Tensor:
+    """The checked table of one function, for measures that are one number."""
+    if table.ndim != 1:
+        raise InputError(f"one number comes from one table of shape (2^n,), got shape {tuple(table.shape)}")
+    return checked(table)
