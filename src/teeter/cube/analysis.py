@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from teeter.cube.memory import require
-from teeter.cube.sensitivity import local_sensitivity
+from teeter.cube.sensitivity import local_sensitivity_of
 from teeter.cube.spectrum import degree_profile_of, influences_of, stability_of
 from teeter.cube.table import dimension, is_signed, single
 from teeter.cube.transform import walsh
@@ -54,5 +54,6 @@ def analyse(table: Tensor) -> Analysis:
     values = single(table)
     n = dimension(values)
     require(3 * values.numel() * values.itemsize, f"the analysis of n = {n} bits", values.device)
+    signed = is_signed(values)
     spectrum = walsh(values)
-    return Analysis(n, is_signed(values), local_sensitivity(values), spectrum, degree_profile_of(spectrum))
+    return Analysis(n, signed, local_sensitivity_of(values, signed), spectrum, degree_profile_of(spectrum))

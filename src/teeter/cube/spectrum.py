@@ -6,6 +6,8 @@ and Inf_i = sum over S containing i of f^(S)^2 is the quarter-squared effect of 
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -126,12 +128,14 @@ def _squares_times(spectrum: Tensor, matrix: Tensor) -> Tensor:
     return product.view(*values.shape[:-1], -1, matrix.shape[1])
 
 
+@cache
 def _members(n: int, device: torch.device) -> Tensor:
     """(2^n, n): 1 where bit i of the index is set."""
     index = torch.arange(1 << n, device=device)
     return ((index.unsqueeze(-1) >> torch.arange(n, device=device)) & 1).double()
 
 
+@cache
 def _one_hot_weight(n: int, device: torch.device) -> Tensor:
     """(2^n, n+1): 1 in the column of the number of set bits."""
     return torch.nn.functional.one_hot(_members(n, device).sum(-1).long(), n + 1).double()

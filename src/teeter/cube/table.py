@@ -16,7 +16,7 @@ from teeter.errors import InputError
 
 __all__ = ["checked", "dimension", "is_signed", "points", "truth_table"]
 
-_BLOCK = 1 << 20  # entries checked at a time: large enough to be fast, small enough to stay in cache
+_BLOCK = 1 << 17  # entries checked at a time: what the second-level cache holds
 
 
 def points(

@@ -12,6 +12,7 @@ memory alone, and no user's setting of reduced-precision matrix products can tou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -72,15 +73,16 @@ def butterflies_(x: Tensor, n: int) -> Tensor:
 def kronecker_(x: Tensor, n: int, factor: float = 1.0) -> Tensor:
     """The same, times `factor`, by H_{2^n} = H_32 x ... x H_32, one matrix at a time."""
     for low, width in groups(n):
-        matrix = hadamard(width, x) * (factor if low == 0 else 1.0)
+        matrix = hadamard(width, x.dtype) * (factor if low == 0 else 1.0)
         for tile in tiles(x, low, width):
             tile.copy_(product(matrix, tile, low))
     return x
 
 
-def hadamard(width: int, like: Tensor) -> Tensor:
+@cache
+def hadamard(width: int, dtype: torch.dtype) -> Tensor:
     """The 2^width Hadamard matrix (Sylvester)."""
-    matrix = like.new_ones(1, 1)
+    matrix = torch.ones(1, 1, dtype=dtype)
     for _ in range(width):
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
     return matrix

@@ -1,0 +1,128 @@
+"""A folder of finished runs, one file each.
+
+A run is written to a hidden file beside its place, flushed to the disk, and renamed into place. Renaming within a
+folder is atomic on local and network file systems alike, so at every moment a run is there whole or not at all,
+however its writer ended. Any number of processes and machines may write at once: two that finish the same run write
+the same rows, and the later one wins. There is no index to fall out of step, no lock to be left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from teeter.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Run", "Store"]
+
+_STALE = 24 * 3600  # seconds after which an unfinished file is nobody's any more
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run: what was asked, what came out, and where it came from."""
+
+    study: str
+    key: str
+    spec: dict[str, Any]
+    rows: list[dict[str, Any]]
+    provenance: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            shared = sorted(set(row) & ({*self.spec, "study", "run"}))
+            if shared:
+                raise InputError(f"{self.study}: a row may not repeat a column of its spec, got {', '.join(shared)}")
+
+
+class Store:
+    """The runs below one folder. The folder is made when the first run is saved."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"a store is a folder, got the file {self.folder}")
+
+    def path(self, study: str, key: str) -> Path:
+        return self.folder / study / f"{key}.json"
+
+    def has(self, study: str, key: str) -> bool:
+        return self.path(study, key).exists()
+
+    def save(self, run: Run) -> Path:
+        """Put a finished run in its place, in one step that cannot be half done."""
+        place = self.path(run.study, run.key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{run.key}.{uuid.uuid4().hex}.part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                json.dump(asdict(run), file, indent=1)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, place)
+        finally:
+            part.unlink(missing_ok=True)
+        _flush_folder(place.parent)
+        return place
+
+    def load(self, study: str, key: str) -> Run:
+        """A finished run, or an error that names the file if something other than teeter has damaged it."""
+        place = self.path(study, key)
+        try:
+            run = Run(**json.loads(place.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InputError(f"no run {key} of {study} in {self.folder}") from None
+        except (ValueError, TypeError) as problem:
+            raise InputError(f"{place} is damaged ({problem}): delete it and run the study again") from None
+        if (run.study, run.key) != (study, key):
+            raise InputError(f"{place} holds the run {run.study}/{run.key}: put it back in its place")
+        return run
+
+    def runs(self, study: str, keys: Iterable[str] | None = None) -> Iterator[Run]:
+        """The finished runs of a study, in the order of the keys given, or all of them by key."""
+        if keys is None:
+            keys = sorted(place.stem for place in (self.folder / study).glob("[!.]*.json"))
+        for key in keys:
+            yield self.load(study, key)
+
+    def table(self, study: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
+        """One tidy table: a line for each row of each run, with the run's key, its spec and its seconds."""
+        import pandas as pd
+
+        lines = [
+            {"run": run.key, **run.spec, **row, "seconds": run.provenance.get("seconds")}
+            for run in self.runs(study, keys)
+            for row in run.rows
+        ]
+        return pd.DataFrame(lines)
+
+    def sweep(self) -> int:
+        """Remove what writers that were killed long ago left unfinished; returns how many files."""
+        stale = [part for part in self.folder.glob("**/.*.part") if time.time() - part.stat().st_mtime > _STALE]
+        for part in stale:
+            part.unlink(missing_ok=True)
+        return len(stale)
+
+
+def _flush_folder(folder: Path) -> None:
+    # So that the new name, not only the file, outlives a power cut. Not every file system offers this.
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

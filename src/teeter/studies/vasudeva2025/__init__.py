@@ -1,0 +1,1 @@
+"""Vasudeva et al. (2025), Transformers Learn Low Sensitivity Functions."""
