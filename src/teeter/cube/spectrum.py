@@ -17,6 +17,7 @@ from teeter.errors import InputError
 
 __all__ = [
     "degree",
+    "degree_of",
     "degree_profile",
     "degree_profile_of",
     "flip_probability",
@@ -74,20 +75,29 @@ def influences_of(spectrum: Tensor) -> Tensor:
 def degree(table: Tensor, tolerance: float | None = None) -> int:
     """The largest |S| with f^(S) != 0; 0 for a constant.
 
-    A coefficient counts if it exceeds `tolerance` in size. By default that is half the smallest step a ±1
-    function can take, 2^-n, and for other functions the rounding error of the transform.
+    A coefficient counts if it exceeds `tolerance` in size; by default see `degree_of`.
 
     >>> from teeter import cube
     >>> degree(cube.truth_table(cube.sparse_parity(3), 6))
     3
     """
     values = single(table).double()
-    n = dimension(values)
+    return degree_of(walsh(values), is_signed(values), tolerance)
+
+
+def degree_of(spectrum: Tensor, signed: bool, tolerance: float | None = None) -> int:
+    """`degree` of one function whose Walsh coefficients are at hand.
+
+    The coefficients of a ±1 function are multiples of 2^-n (even ones: of 2^(1-n)), so by default those above half
+    that step count; for other functions those above the rounding error of the transform.
+    """
+    n = dimension(spectrum)
     if tolerance is None:
-        rounding = (n + 1) * torch.finfo(torch.float64).eps * float(values.abs().max())
-        tolerance = max(2.0 ** -(n + 1), rounding) if is_signed(values) else rounding
-    index = (walsh(values).abs() > tolerance).nonzero().squeeze(-1)
-    return max((int(w) for w in _weight(index, n).unique()), default=0)
+        size = float(spectrum.double().square().sum().sqrt())
+        rounding = (n + 1) * torch.finfo(spectrum.dtype).eps * size
+        tolerance = max(2.0 ** -(n + 1), rounding) if signed else rounding
+    index = (spectrum.abs() > tolerance).nonzero().squeeze(-1)
+    return max((int(weight) for weight in _weight(index, n).unique()), default=0)
 
 
 def noise_stability(table: Tensor, rho: float) -> float:

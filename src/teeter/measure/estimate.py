@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from scipy import stats
+from scipy.special import stdtrit
 from torch import Tensor
 
 from teeter.errors import InputError
@@ -54,16 +53,20 @@ class Estimate:
 def mean_of_inputs(values: Tensor, confidence: float = 0.95) -> Estimate:
     """The mean of one value in [0, 1] for each independent input, with its interval.
 
-    Student's t over the inputs. Where all inputs give 0 there is no spread to go by, and the interval ends at the
+    Student's t over the inputs, which holds once some dozens of inputs differ from 0; where far fewer do, the values
+    are too skewed for it. Where all inputs give 0 there is no spread to go by, and the interval ends at the
     mean mu for which so many zeros would have chance (1 - confidence) / 2: since P(value = 0) <= 1 - mu, that is
     1 - ((1 - confidence) / 2)^(1/n). All ones are the mirror image.
 
+    >>> import torch
     >>> mean_of_inputs(torch.zeros(100))
     0 [0, 0.0362167]
     """
     n = values.numel()
     if values.ndim != 1 or n < 2:
-        raise InputError(f"an interval needs one value for each of at least two inputs, got shape {tuple(values.shape)}")
+        raise InputError(
+            f"an interval needs one value for each of at least two inputs, got shape {tuple(values.shape)}"
+        )
     values = values.double()
     if not bool(((values >= 0) & (values <= 1)).all()):
         raise InputError("values of a rate lie in [0, 1]")
@@ -76,5 +79,5 @@ def mean_of_inputs(values: Tensor, confidence: float = 0.95) -> Estimate:
         return Estimate(0.0, 0.0, room, n, confidence)
     if mean == 1:
         return Estimate(1.0, 1 - room, 1.0, n, confidence)
-    half = float(stats.t.isf(tail, n - 1)) * float(values.std()) / math.sqrt(n)
+    half = -float(stdtrit(n - 1, tail)) * float(values.std()) / math.sqrt(n)
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), n, confidence)

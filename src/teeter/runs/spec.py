@@ -32,7 +32,7 @@ def digest(study: str, revision: int, spec: Any) -> str:
     ... class Spec:
     ...     n: int
     >>> digest("example", 1, Spec(3))
-    'bb69ef6ce6d3e2d1'
+    '49ff414241e23fd4'
     """
     text = json.dumps({"study": study, "revision": revision, "spec": fields_of(spec)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """How sensitive are PARITY, MAJORITY, FIRST and MEAN?
 
-H section 3 defines average sensitivity and states it for four functions; section 4 uses their sensitivity at single
-inputs. All of it is exact here: every function is evaluated on all 2^n inputs.
+Section 3 of Hahn & Rofin defines average sensitivity and states it for four functions; section 4 uses their
+sensitivity at single inputs. All of it is exact here: every function is evaluated on all 2^n inputs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _farthest(name: str, value: Callable[[pd.DataFrame], pd.Series], target: flo
     """The value at the n where it is farthest from the target."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        values = value(table[table.function == name])
+        values = value(table.loc[table["function"] == name])
         return Estimate.exact(float(values.loc[(values - target).abs().idxmax()]), n=len(values))
 
     return measure
@@ -70,7 +70,7 @@ def _exponent(name: str, column: str):
     """The power of n by which a column grows from half the largest n on, over odd n."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        rows = table[(table.function == name) & (table.n % 2 == 1)].sort_values("n")
+        rows = table.loc[(table["function"] == name) & (table["n"] % 2 == 1)].sort_values("n")
         last = rows.iloc[-1]
         middle = rows[rows.n >= last.n / 2].iloc[0]
         return Estimate.exact(math.log(last[column] / middle[column]) / math.log(last.n / middle.n), n=2)
@@ -117,7 +117,7 @@ def figure(table: pd.DataFrame) -> Figure:
     drawing = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = drawing.subplots()
     for i, name in enumerate(NAMES):
-        rows = table[table.function == name].sort_values("n")
+        rows = table.loc[table["function"] == name].sort_values("n")
         axes.plot(rows.n, rows.closed_form, color=f"C{i}", linewidth=1.2)
         axes.plot(rows.n, rows.average, "o", color=f"C{i}", markersize=4.5, label=name.upper())
         axes.annotate(

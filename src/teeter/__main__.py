@@ -1,0 +1,5 @@
+"""`python -m teeter`."""
+
+from teeter.cli import main
+
+main()

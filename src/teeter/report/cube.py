@@ -1,0 +1,48 @@
+"""The picture of one function on the cube."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from teeter.cube import Analysis
+
+__all__ = ["cube_figure"]
+
+
+def cube_figure(result: Analysis, title: str) -> Figure:
+    """Left: the weight at each degree. Right: how many inputs have which sensitivity. The mean is marked."""
+    drawing = Figure(figsize=(8.0, 3.2), layout="constrained")
+    left, right = drawing.subplots(1, 2)
+    profile = result.profile.tolist()
+    left.bar(range(len(profile)), profile, color="C0", width=0.8)
+    left.set(xlabel="degree $k$", ylabel="weight $W_k$", title="Degree profile")
+
+    values = result.local.double()
+    if result.signed:
+        counts = values.long().bincount(minlength=result.n + 1).double() / values.numel()
+        right.bar(range(result.n + 1), counts.tolist(), color="C2", width=0.8)
+        right.set_xlabel("flips that change the answer, $s(x, f)$")
+    elif float(values.max()) - float(values.min()) <= 1e-9 * float(values.max()):
+        right.bar([float(values.mean())], [1.0], color="C2", width=0.1 * max(float(values.mean()), 1e-12))
+        right.set_xlabel("sensitivity $s(x, f)$, the same at every input")
+    else:
+        right.hist(values.numpy(), bins=40, weights=[1 / values.numel()] * values.numel(), color="C2")
+        right.set_xlabel("sensitivity $s(x, f)$")
+    right.axvline(result.average_sensitivity, color="C1", linewidth=1.5, linestyle="--")
+    right.annotate(
+        f"mean {result.average_sensitivity:.4g}",
+        (result.average_sensitivity, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, -10),
+        textcoords="offset points",
+        color="C1",
+    )
+    right.set(ylabel="share of inputs", title="Sensitivity at every input")
+    for axes in (left, right):
+        axes.xaxis.get_major_locator().set_params(integer=axes is left or result.signed)
+        axes.grid(axis="x", visible=False)
+    drawing.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    return drawing

@@ -1,0 +1,47 @@
+"""The claims of a study as a table in the terminal."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from teeter.measure import Estimate
+from teeter.report.words import MARKS, number, tally
+from teeter.studies import Outcome
+
+__all__ = ["claims_table"]
+
+_COLOURS = {"reproduced": "green", "not reproduced": "red", "undecided": "yellow", "not run at this tier": "dim"}
+
+
+def claims_table(outcome: Outcome) -> Table:
+    """Published beside measured, with the interval and the verdict."""
+    study = outcome.study
+    table = Table(
+        title=f"{study.name} ({outcome.tier}): {study.where}",
+        caption=tally(outcome.judgements),
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("claim", overflow="fold")
+    table.add_column("published", justify="right", no_wrap=True)
+    table.add_column("measured", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for judgement in outcome.judgements:
+        table.add_row(
+            Text(judgement.claim.claim),
+            number(judgement.claim.published),
+            Text(measured(judgement.estimate)),
+            Text(MARKS[judgement.verdict], style=_COLOURS[judgement.verdict]),
+        )
+    return table
+
+
+def measured(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    doubt = f" [{number(estimate.low)}, {number(estimate.high)}]" if estimate.half_width else ""
+    return number(estimate.value) + doubt

@@ -1,0 +1,201 @@
+"""Specs, the store and what fills it."""
+
+import json
+import math
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import teeter
+from teeter.errors import InputError
+from teeter.runs import Run, Store, digest, execute, fields_of, provenance
+
+
+@dataclass(frozen=True)
+class Spec:
+    n: int
+    rate: float = 0.5
+    name: str = "x"
+
+
+@dataclass(frozen=True)
+class Swapped:
+    name: str = "x"
+    rate: float = 0.5
+    n: int = 3
+
+
+@dataclass
+class Loose:
+    n: int = 3
+
+
+def a_run(key="a", n=3, rows=None):
+    return Run("room/study", key, {"n": n}, [{"value": 0.1 + 0.2}] if rows is None else rows, {"seconds": 1.5})
+
+
+def test_digest_stands_for_every_field_and_nothing_else():
+    assert digest("s", 1, Spec(3)) == digest("s", 1, Spec(3, 0.5, "x")) == digest("s", 1, Swapped())
+    assert len({digest("s", 1, Spec(n, rate)) for n in range(10) for rate in (0.1, 0.2)}) == 20
+    assert digest("s", 1, Spec(3)) != digest("s", 2, Spec(3))
+    assert digest("s", 1, Spec(3)) != digest("t", 1, Spec(3))
+
+
+@pytest.mark.parametrize("spec", [Loose(), Spec, {"n": 3}, Spec([1]), Spec(3, math.nan)])  # pyright: ignore
+def test_a_spec_is_a_frozen_dataclass_of_scalars(spec):
+    with pytest.raises(InputError, match="a spec"):
+        fields_of(spec)
+
+
+def test_what_is_saved_comes_back_to_the_last_digit(tmp_path):
+    store = Store(tmp_path / "store")
+    run = a_run(rows=[{"value": 0.1 + 0.2, "big": 1e308, "missing": None, "word": "≤", "inf": math.inf}])
+    assert not store.has(run.study, run.key)
+    place = store.save(run)
+    assert place == tmp_path / "store" / "room" / "study" / "a.json"
+    assert store.has(run.study, run.key)
+    assert store.load(run.study, run.key) == run
+
+
+def test_table_is_tidy(tmp_path):
+    store = Store(tmp_path)
+    store.save(a_run("b", 4, [{"value": 1.0}, {"value": 2.0}]))
+    store.save(a_run("a", 3, [{"value": 3.0}]))
+    table = store.table("room/study")
+    assert list(table.columns) == ["run", "n", "value", "seconds"]
+    assert table.values.tolist() == [["a", 3, 3.0, 1.5], ["b", 4, 1.0, 1.5], ["b", 4, 2.0, 1.5]]
+    assert store.table("room/study", ["b"]).n.tolist() == [4, 4]
+    assert store.table("room/other").empty
+
+
+def test_unfinished_files_do_not_count_and_are_swept_when_old(tmp_path):
+    store = Store(tmp_path)
+    store.save(a_run())
+    folder = tmp_path / "room" / "study"
+    fresh, old = folder / ".b.1.part", folder / ".c.2.part"
+    for part in (fresh, old):
+        part.write_text('{"study": "room/stu')
+    os.utime(old, (time.time() - 90_000,) * 2)
+    assert [run.key for run in store.runs("room/study")] == ["a"]
+    assert store.sweep() == 1
+    assert fresh.exists()
+    assert not old.exists()
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(TypeError):
+        store.save(a_run(rows=[{"value": object()}]))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_damage_by_others_is_named(tmp_path):
+    store = Store(tmp_path)
+    place = store.save(a_run())
+    whole = place.read_text()
+    for text in (whole[: len(whole) // 2], "[]", "{}"):
+        place.write_text(text)
+        with pytest.raises(InputError, match="a.json is damaged .* delete it"):
+            store.load("room/study", "a")
+    place.with_name("z.json").write_text(whole)
+    with pytest.raises(InputError, match="put it back"):
+        store.load("room/study", "z")
+    with pytest.raises(InputError, match="no run q"):
+        store.load("room/study", "q")
+
+
+def test_a_store_is_a_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="a store is a folder"):
+        Store(tmp_path / "file")
+
+
+def test_a_row_may_not_hide_a_column_of_its_spec():
+    with pytest.raises(InputError, match="may not repeat .* n"):
+        a_run(rows=[{"n": 4}])
+
+
+def write_many(folder, worker):
+    for i in range(40):
+        rows = [{"value": float(i), "filler": "x" * 20_000}]
+        Store(folder).save(Run("room/study", f"{i:02d}", {"n": i}, rows, {"worker": worker}))
+
+
+def test_many_writers_of_the_same_runs(tmp_path):
+    """Four processes save the same forty runs at once while this one reads: every file is whole at every moment."""
+    context = get_context("fork")
+    writers = [context.Process(target=write_many, args=(tmp_path, worker)) for worker in range(4)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        for run in Store(tmp_path).runs("room/study"):
+            assert run.rows[0]["value"] == run.spec["n"]
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert len(Store(tmp_path).table("room/study")) == 40
+    assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_execute_runs_only_what_is_missing(tmp_path):
+    store, asked, told = Store(tmp_path), [], []
+
+    def run(spec):
+        asked.append(spec.n)
+        return [{"value": spec.n * 2}]
+
+    specs = [Spec(1), Spec(2), Spec(3)]
+    execute(store, "room/study", 1, run, specs[:1])
+    keys = execute(store, "room/study", 1, run, specs, told.append)
+    assert asked == [1, 2, 3]
+    assert told == [1, 2, 3]
+    assert store.table("room/study", keys).value.tolist() == [2, 4, 6]
+    execute(store, "room/study", 2, run, specs)
+    assert asked == [1, 2, 3, 1, 2, 3]  # a new revision asks again
+
+
+def test_a_run_that_fails_leaves_the_finished_ones(tmp_path):
+    store = Store(tmp_path)
+
+    def run(spec):
+        if spec.n == 2:
+            raise RuntimeError("lightning")
+        return [{"value": 1}]
+
+    with pytest.raises(RuntimeError, match="lightning"):
+        execute(store, "room/study", 1, run, [Spec(1), Spec(2), Spec(3)])
+    assert [run.spec["n"] for run in store.runs("room/study")] == [1]
+
+
+def test_provenance_says_where_a_number_came_from():
+    facts = provenance.capture()
+    assert facts["teeter"] == teeter.__version__
+    assert str(facts["torch"]).startswith("2.")
+    assert facts["processor"]
+    assert int(facts["cores"] or 0) >= 1
+    json.dumps(facts)
+    text = json.dumps(facts)
+    assert os.path.expanduser("~") not in text
+    assert str(Path(teeter.__file__).parent) not in text
+
+
+def test_commit_is_that_of_the_checkout_and_of_no_other_repository(tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    package = tmp_path / "teeter"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert provenance._commit(package) is None  # inside a repository, but not tracked by it
+    git("add", ".")
+    git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x")
+    clean = provenance._commit(package)
+    assert clean is not None
+    assert len(clean) == 12
+    (package / "__init__.py").write_text("changed = True\n")
+    assert provenance._commit(package) == clean + "+"
+    assert provenance._version("no-such-package") is None

@@ -1,0 +1,70 @@
+import pytest
+import torch
+from scipy import stats
+
+from teeter import counter
+
+
+def python_bits(seed, *counters):
+    """The same hash in Python's unbounded integers."""
+    mask = (1 << 64) - 1
+
+    def mix(word):
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
+        return word ^ (word >> 31)
+
+    word = mix((seed + 1) * 0x9E3779B97F4A7C15 & mask)
+    for value in counters:
+        word = mix(word ^ mix((value + 1) * 0x9E3779B97F4A7C15 & mask))
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+def test_published_sequence_of_splitmix64():
+    """Seed 0 and no counters give the first output of SplitMix64 started at 0."""
+    assert int(counter.bits(0)) == 0xE220A8397B1DCDAF - (1 << 64)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63, 2**64 - 1])
+def test_torch_and_python_agree(seed):
+    for a in (0, 1, 7, 2**40):
+        for b in (0, 3, 10**9):
+            assert int(counter.bits(seed, torch.tensor(a), torch.tensor(b))) == python_bits(seed, a, b)
+
+
+def test_a_value_does_not_depend_on_its_neighbours():
+    whole = counter.uniform(5, torch.arange(100).unsqueeze(1), torch.arange(7))
+    for rows in (torch.arange(100).split(1), torch.arange(100).split(33), [torch.arange(99, -1, -1)]):
+        for part in rows:
+            assert torch.equal(counter.uniform(5, part.unsqueeze(1), torch.arange(7)), whole[part])
+
+
+def test_order_of_counters_matters():
+    a, b = torch.arange(1, 50), torch.arange(51, 100)
+    assert not bool((counter.bits(0, a, b) == counter.bits(0, b, a)).any())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_uniform_is_uniform(seed):
+    values = counter.uniform(seed, torch.arange(1000).unsqueeze(1), torch.arange(100)).flatten()
+    assert 0 <= float(values.min())
+    assert float(values.max()) < 1
+    assert stats.kstest(values.numpy(), "uniform").pvalue > 1e-4
+    for lag in (1, 100):
+        correlation = torch.corrcoef(torch.stack([values[:-lag], values[lag:]]))[0, 1]
+        assert abs(float(correlation)) < 5 / len(values) ** 0.5
+
+
+def test_integers_fill_their_range_evenly():
+    values = counter.integers(59, 3, torch.arange(59_000))
+    counts = values.bincount(minlength=59)
+    assert len(counts) == 59
+    assert stats.chisquare(counts.numpy()).pvalue > 1e-4
+
+
+def test_bits_are_fair_each_and_between_seeds():
+    words = torch.stack([counter.bits(seed, torch.arange(20_000)) for seed in (0, 1)])
+    for i in range(64):
+        ones = ((words >> i) & 1).double()
+        assert abs(float(ones.mean()) - 0.5) < 5 * 0.5 / 40_000**0.5
+        assert abs(float((ones[0] == ones[1]).double().mean()) - 0.5) < 5 * 0.5 / 20_000**0.5
