@@ -40,22 +40,28 @@ DEFAULT_STORE = Path("teeter-runs")
 
 def main() -> NoReturn:
     """Run the command line; whatever a user can mend ends in one line on stderr and exit code 2."""
+    stopped = "stopped; finished runs are kept and the same command goes on from there"
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
     except TeeterError as problem:
         _fail(str(problem))
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped; finished runs are kept and the same command goes on from there", code=130)
+        _fail(stopped, code=130)
+    except SystemExit as end:  # some versions of typer end an interrupted command themselves
+        code = end.code
     except OSError as problem:
         where = f": {problem.filename}" if problem.filename else ""
         _fail(f"{problem.strerror or problem}{where}")
     except Exception as problem:
         usage = getattr(problem, "format_message", None)  # what typer raises for a command line it cannot read
         if usage is not None:
-            _fail(f"{usage()} Try 'teeter --help'.")
+            _fail(f"{usage().rstrip('.')}. Try 'teeter --help'.")
         if os.environ.get("TEETER_TRACEBACK"):
             raise
         _fail(f"{type(problem).__name__}: {problem} (a bug in teeter; TEETER_TRACEBACK=1 shows where)")
+    if code == 130:
+        _fail(stopped, code=130)
+    sys.exit(code)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from teeter.report.cube import cube_figure
 from teeter.report.drawing import save, svg
-from teeter.report.page import page, write_page
+from teeter.report.page import render, write_page
 from teeter.report.terminal import claims_table
 
-__all__ = ["claims_table", "cube_figure", "page", "save", "svg", "write_page"]
+__all__ = ["claims_table", "cube_figure", "render", "save", "svg", "write_page"]

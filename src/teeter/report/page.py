@@ -15,7 +15,7 @@ from teeter.report.words import MARKS, number, tally
 from teeter.runs import Store
 from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
 
-__all__ = ["page", "write_page"]
+__all__ = ["render", "write_page"]
 
 _CSS = """
 :root { color-scheme: light; --ink: #1c1c1c; --soft: #5f6368; --line: #e3e3e3; --paper: #fff; --wash: #f7f7f5; }
@@ -40,7 +40,7 @@ footer table { font-size: .85rem; } details { margin-top: 1rem; } summary { curs
 """
 
 
-def page(store: Store, studies: Iterable[Study] = STUDIES.values()) -> str:
+def render(store: Store, studies: Iterable[Study] = STUDIES.values()) -> str:
     """Every study at the highest tier the store holds in full, and what has not been run."""
     shown: list[Outcome] = []
     absent: list[Study] = []
@@ -71,7 +71,7 @@ def write_page(store: Store, out: Path | str) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        part.write_text(page(store), encoding="utf-8")
+        part.write_text(render(store), encoding="utf-8")
         os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)

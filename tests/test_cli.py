@@ -1,0 +1,192 @@
+"""The command line as a user meets it: output, exit codes, one-line errors."""
+
+import json
+import sys
+
+import pytest
+
+from teeter import cli
+from teeter.studies import STUDIES
+
+
+@pytest.fixture
+def teeter(monkeypatch, capsys, tmp_path):
+    """Runs a command line in an empty folder; gives exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("TEETER_STORE", raising=False)
+    monkeypatch.delenv("TEETER_TRACEBACK", raising=False)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["teeter", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return call
+
+
+def test_help_and_version(teeter):
+    code, out, _ = teeter()
+    assert code == 0
+    assert "cube" in out
+    assert teeter("--version")[:2] == (0, "0.1.0\n")
+    for words in (
+        ["--help"],
+        ["study", "--help"],
+        ["study", "run", "--help"],
+        ["cube", "--help"],
+        ["report", "--help"],
+    ):
+        assert teeter(*words)[0] == 0
+
+
+def test_cube_json(teeter):
+    code, out, _ = teeter("cube", "majority", "--n", "5", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["average_sensitivity"] == 1.875
+    assert facts["max_sensitivity"] == 3
+    assert facts["degree"] == 5
+    assert facts["influences"] == [0.375] * 5
+    assert facts["flip_probability"] == pytest.approx((1 - facts["noise_stability"]) / 2)
+    assert json.loads(teeter("cube", "mean", "--n", "4", "--json")[1])["flip_probability"] is None
+
+
+def test_cube_words_and_picture(teeter, tmp_path):
+    code, out, err = teeter("cube", "sparse-parity", "--n", "6", "--k", "2", "--plot", "deep/picture.svg")
+    assert code == 0
+    assert "average sensitivity" in out
+    assert "picture: deep/picture.svg" in err
+    assert (tmp_path / "deep" / "picture.svg").read_text().startswith("<?xml")
+    assert "0.333333 for every bit" not in out
+    assert "for every bit" in teeter("cube", "parity", "--n", "4")[1]
+    for name in ("mean", "random-function"):
+        assert teeter("cube", name, "--n", "6", "--plot", f"{name}.png")[0] == 0
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+def test_study_list(teeter):
+    code, out, _ = teeter("study", "list", "--json")
+    listed = json.loads(out)
+    assert code == 0
+    assert [entry["name"] for entry in listed] == list(STUDIES)
+    assert set(listed[0]) == {"name", "paper", "where", "title"}
+    assert "hahn2024/functions" in teeter("study", "list")[1]
+
+
+def test_study_run_show_report(teeter, tmp_path):
+    assert "no tier is complete" in teeter("study", "show", "hahn2024/functions")[1]
+    code, out, _ = teeter("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert set(answer) == {"study", "tier", "seconds", "claims"}
+    assert (answer["study"], answer["tier"]) == ("hahn2024/functions", "smoke")
+    assert all(set(c) == {"claim", "published", "measured", "low", "high", "verdict"} for c in answer["claims"])
+    code, out, _ = teeter("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here")
+    assert "PARITY" in out
+    assert "5 reproduced" in out
+    code, out, err = teeter("study", "show", "hahn2024/functions", "--store", "here", "--plot", "fig.pdf")
+    assert code == 0
+    assert "5 reproduced" in out
+    assert (tmp_path / "fig.pdf").exists()
+    code, out, _ = teeter("report", "--store", "here", "--out", "site")
+    assert (code, out) == (0, "site/index.html\n")
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "hahn2024/functions" in page
+    assert "<h2>Not run</h2>" in page
+
+
+def test_store_from_the_environment(teeter, monkeypatch, tmp_path):
+    monkeypatch.setenv("TEETER_STORE", str(tmp_path / "elsewhere"))
+    assert teeter("study", "run", "hahn2024/functions", "--tier", "smoke")[0] == 0
+    assert (tmp_path / "elsewhere" / "hahn2024" / "functions").is_dir()
+
+
+def test_demo(teeter, monkeypatch, tmp_path):
+    for study in STUDIES.values():
+        monkeypatch.setitem(study.tiers, "small", study.tiers["smoke"])
+    code, out, _ = teeter("demo", "--out", "shown")
+    assert code == 0
+    assert out.splitlines()[-1] == "report: shown/index.html"
+    assert "✓" in out
+    assert "<svg" in (tmp_path / "shown" / "index.html").read_text()
+
+
+def test_cite(teeter):
+    everything = teeter("cite")[1]
+    assert everything.count("@") == 3
+    assert "2402.09963" in everything
+    one = teeter("cite", "vasudeva2025/synthetic-tables")[1]
+    assert "2403.06925" in one
+    assert "2402.09963" not in one
+    assert teeter("cite", "hahn2024")[1].count("@") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["cube", "party", "--n", "3"], "no function named 'party': did you mean 'parity'?"),
+        (["cube", "parity", "--n", "48"], "needs 2.0 PiB of memory"),
+        (["cube", "parity", "--n", "-1"], "n = -1"),
+        (["cube", "parity", "--n", "three"], "valid integer"),
+        (["cube", "parity"], "--n"),
+        (["cube", "address", "--n", "4"], "try one of [1"),
+        (["cube", "parity", "--n", "3", "--plot", "picture.xyz"], "must end in one of"),
+        (["cube", "parity", "--n", "3", "--rho", "2"], "rho"),
+        (["study", "run", "hahn2024/functons"], "did you mean 'hahn2024/functions'?"),
+        (["study", "run", "hahn2024/functions", "--tier", "huge"], "no tier named 'huge'"),
+        (["study", "show", "nothing"], "no study named 'nothing'"),
+        (["study", "show", "hahn2024/functions", "--plot", "x.svg"], "nothing to draw"),
+        (["study", "frobnicate"], "frobnicate"),
+        (["report", "--out", "site"], "no store at teeter-runs"),
+        (["cite", "hahn2042"], "did you mean 'hahn2024'?"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(teeter, tmp_path, words, message):
+    code, out, err = teeter(*words)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+    if words[1] != "show":
+        assert out == ""
+
+
+def test_trouble_with_files_is_one_line(teeter, tmp_path):
+    (tmp_path / "file").write_text("")
+    for words in (
+        ["study", "run", "hahn2024/functions", "--store", "file"],
+        ["report", "--store", ".", "--out", "file"],
+        ["demo", "--out", "file/below"],
+    ):
+        code, _, err = teeter(*words)
+        assert code == 2
+        assert err.splitlines()[-1].startswith("teeter: ")
+        assert "Traceback" not in err
+
+
+def test_interruption_says_that_work_is_kept(teeter, monkeypatch):
+    def interrupted(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("teeter.studies.study.execute", interrupted)
+    code, _, err = teeter("study", "run", "hahn2024/functions")
+    assert code == 130
+    assert "finished runs are kept" in err
+
+
+def test_a_bug_is_one_line_too_unless_asked_for(teeter, monkeypatch):
+    def broken(name):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("teeter.studies.find", broken)
+    code, _, err = teeter("study", "run", "hahn2024/functions")
+    assert code == 2
+    assert err == "teeter: ZeroDivisionError: oops (a bug in teeter; TEETER_TRACEBACK=1 shows where)\n"
+    monkeypatch.setenv("TEETER_TRACEBACK", "1")
+    monkeypatch.setattr(sys, "argv", ["teeter", "study", "run", "x"])
+    with pytest.raises(ZeroDivisionError):
+        cli.main()

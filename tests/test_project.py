@@ -1,0 +1,39 @@
+"""The project's own files agree with each other."""
+
+import tomllib
+from pathlib import Path
+
+import yaml
+
+import teeter
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_version_is_one():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert PROJECT["project"]["version"] == citation["version"] == teeter.__version__
+
+
+def test_torch_is_pinned():
+    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
+
+
+def test_public_names_exist():
+    for name in teeter.__all__:
+        assert getattr(teeter, name) is not None
+    assert set(teeter.__all__) <= set(dir(teeter))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(teeter, "nonsense")
+
+
+def test_hooks_are_local():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert {entry["repo"] for entry in hooks["repos"]} == {"local"}
+
+
+def test_changelog_has_its_extra_heading():
+    assert "### Numbers changed" in (ROOT / "CHANGELOG.md").read_text()
