@@ -17,7 +17,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 def available(device: torch.device | str = "cpu") -> int:
     """Bytes that can be allocated on the device now, as far as the system tells."""
     if torch.device(device).type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, ready for reuse
+        return torch.cuda.mem_get_info(device)[0] + kept
     rooms = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():

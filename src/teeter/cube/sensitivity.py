@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from teeter.cube.table import checked, dimension, is_signed, single
-from teeter.cube.transform import groups, product, tiles
+from teeter.cube.transform import blocks, groups, product, rows, strips
 from teeter.errors import InputError
 
 __all__ = ["average_sensitivity", "flip_counts", "local_sensitivity", "max_sensitivity"]
@@ -61,13 +61,18 @@ def _flips(table: Tensor) -> Tensor:
     # For values ±1, f(x) sum_i f(x^i) = n - 2 s(x, f). The sums are small integers, exact in float32 and,
     # on CUDA, under any setting of reduced-precision matrix products.
     n = dimension(table)
-    values = table.float()
-    neighbours = torch.zeros_like(values)
-    for low, width in groups(n):
-        matrix = _adjacency(width, values.device)
-        for source, target in zip(tiles(values, low, width), tiles(neighbours, low, width), strict=True):
-            target += product(matrix, source, low)
-    return torch.addcmul(values.new_tensor(n / 2), neighbours, values, value=-0.5, out=neighbours).to(table.dtype)
+    near, far = groups(n)
+    result = torch.empty_like(table)
+    for source, target in zip(blocks(table), blocks(result), strict=True):
+        values = source.float()
+        neighbours = torch.zeros_like(values)
+        for low, width in near:
+            rows(neighbours, low, width).add_(product(_adjacency(width, table.device), rows(values, low, width), low))
+        target.copy_(neighbours)
+    for low, width in far:
+        for source, target in zip(strips(table, low, width), strips(result, low, width), strict=True):
+            target += product(_adjacency(width, table.device), source.float(), low).to(table.dtype)
+    return torch.addcmul(table.new_tensor(n / 2), result, table, value=-0.5, out=result)
 
 
 @cache
@@ -82,20 +87,19 @@ def _quarter_squares(table: Tensor) -> Tensor:
     # Differences first and squares after: expanding the square would cancel for functions far from zero.
     n = dimension(table)
     low = min(n // 2, 6)
-    rows = table.view(-1, 1 << low)
-    result = _along_rows(rows.view(-1, 1 << (n - low), 1 << low))
+    result = _along_rows(table.view(-1, 1 << (n - low), 1 << low))
     if low:  # neighbours in the low bits lie side by side: transposed, every operation runs over long rows
-        turned = rows.T.contiguous()
+        turned = table.view(-1, 1 << low).T.contiguous()
         result += _along_rows(turned.unsqueeze(0)).squeeze(0).T.reshape(result.shape)
     return result.mul_(0.25).view(table.shape)
 
 
-def _along_rows(rows: Tensor) -> Tensor:
+def _along_rows(values: Tensor) -> Tensor:
     """Sum over the bits of the second axis of the squared differences, for (batch, 2^b, width)."""
-    batch, size, width = rows.shape
-    result = torch.zeros_like(rows)
+    batch, size, width = values.shape
+    result = torch.zeros_like(values)
     for i in range(size.bit_length() - 1):
-        pairs = rows.view(batch, -1, 2, 1 << i, width)
+        pairs = values.view(batch, -1, 2, 1 << i, width)
         square = (pairs[:, :, 0] - pairs[:, :, 1]).square_()
         sums = result.view(batch, -1, 2, 1 << i, width)
         sums[:, :, 0] += square

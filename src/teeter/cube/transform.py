@@ -4,9 +4,10 @@ f = sum over S of f^(S) chi_S with chi_S(x) = prod_{i in S} x_i and f^(S) = E_x 
 coefficient is set where i is in S.
 
 Two ways to the same numbers. `butterflies_` is the textbook algorithm, n passes over memory. `kronecker_` takes
-five bits at a time as a product with the 32 x 32 Hadamard matrix on tiles that fit the cache: the extra arithmetic
-is free beside the memory traffic it saves. A CPU runs the second. CUDA runs the first: its passes are limited by
-memory alone, and no user's setting of reduced-precision matrix products can touch them.
+four bits at a time as a product with the 16 x 16 Hadamard matrix, on blocks that fit the cache and are
+brought there once for all of the low bits: the extra arithmetic is free beside the memory traffic it saves. A CPU runs the second.
+CUDA runs the first: its passes are limited by memory alone, and no user's setting of reduced-precision matrix
+products can touch them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from teeter.errors import InputError
 
 __all__ = ["inverse_walsh", "walsh", "walsh_"]
 
-_BITS = 5  # bits taken by one matrix product: 2^5 = 32 was fastest among 4..8 in float32 and float64
-_TILE = 1 << 17  # entries of a tile: half a megabyte to one, within the second-level cache
+_BITS = 4  # bits taken by one matrix product: 2^4 = 16 was fastest among 3..6 in float32 and float64
+_BLOCK = 17  # a block holds 2^17 entries: half a megabyte to one, within the second-level cache
 
 
 def walsh(table: Tensor) -> Tensor:
@@ -71,11 +72,16 @@ def butterflies_(x: Tensor, n: int) -> Tensor:
 
 
 def kronecker_(x: Tensor, n: int, factor: float = 1.0) -> Tensor:
-    """The same, times `factor`, by H_{2^n} = H_32 x ... x H_32, one matrix at a time."""
-    for low, width in groups(n):
-        matrix = hadamard(width, x.dtype) * (factor if low == 0 else 1.0)
-        for tile in tiles(x, low, width):
-            tile.copy_(product(matrix, tile, low))
+    """The same, times `factor`, by H_{2^n} = H_16 x ... x H_16, one matrix at a time."""
+    near, far = groups(n)
+    for block in blocks(x):
+        for low, width in near:
+            tile = rows(block, low, width)
+            tile.copy_(product(hadamard(width, x.dtype), tile, low))
+        block *= factor
+    for low, width in far:
+        for tile in strips(x, low, width):
+            tile.copy_(product(hadamard(width, x.dtype), tile, low))
     return x
 
 
@@ -88,24 +94,33 @@ def hadamard(width: int, dtype: torch.dtype) -> Tensor:
     return matrix
 
 
-def groups(n: int) -> list[tuple[int, int]]:
-    """The n bits in groups (first bit, how many) of at most five."""
-    return [(low, min(_BITS, n - low)) for low in range(0, n, _BITS)]
+def groups(n: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The n bits in groups (low, width) of at most four: those within a block, and those across blocks.
+
+    >>> groups(18)
+    ([(0, 4), (4, 4), (8, 4), (12, 4)], [(16, 2)])
+    """
+    every = [(low, min(_BITS, n - low)) for low in range(0, n, _BITS)]
+    near = [(low, width) for low, width in every if low + width <= _BLOCK]
+    return near, every[len(near) :]
 
 
-def tiles(x: Tensor, low: int, width: int) -> Iterator[Tensor]:
-    """Views that cover x, each with the bits low .. low+width-1 along its second-last axis (its last if low = 0)."""
-    if low == 0:
-        yield from x.view(-1, 1 << width).split(_TILE >> width)
-        return
-    blocks = x.view(-1, 1 << width, 1 << low)
-    if blocks[0].numel() <= _TILE:
-        yield from blocks.split(_TILE // blocks[0].numel())
-    else:
-        for block in blocks:
-            yield from block.split(_TILE >> width, dim=-1)
+def blocks(x: Tensor) -> tuple[Tensor, ...]:
+    """x cut into stretches that fit the cache; the bits of the near groups stay within one."""
+    return x.view(-1).split(1 << _BLOCK)
+
+
+def rows(block: Tensor, low: int, width: int) -> Tensor:
+    """The block with the bits low .. low+width-1 along the second-last axis, or the last if low = 0."""
+    return block.view(-1, 1 << width) if low == 0 else block.view(-1, 1 << width, 1 << low)
+
+
+def strips(x: Tensor, low: int, width: int) -> Iterator[Tensor]:
+    """Views of the size of a block that cover x, each with the bits low .. low+width-1 along its first axis."""
+    for part in x.view(-1, 1 << width, 1 << low):
+        yield from part.split(1 << (_BLOCK - width), dim=-1)
 
 
 def product(matrix: Tensor, tile: Tensor, low: int) -> Tensor:
-    """A symmetric matrix applied along the axis that `tiles` laid out."""
+    """A symmetric matrix applied along the axis that `rows` or `strips` laid out."""
     return tile @ matrix if low == 0 else matrix @ tile
