@@ -6,7 +6,7 @@
 
 Both sides run here, in one process, on the same random function, and must agree before their times count.
 Ours is the median of `trials` runs after one warm-up; theirs is one run (a minute), after a warm-up at n = 6.
-Streaming and analysis alternate, 3 x `trials` times, so that a slow spell of the machine strikes both.
+Streaming and analysis alternate, so that a slow spell of the machine strikes both.
 Measured results with hardware and versions are in benchmarks/results/.
 
     python benchmarks/cube.py [--quick] [--json]
@@ -89,7 +89,7 @@ def stream_multiple(n: int, trials: int) -> dict[str, float]:
 
     stream()
     cube.analyse(values)
-    pairs = [(timed(stream)[0], timed(lambda: cube.analyse(values))[0]) for _ in range(3 * trials)]
+    pairs = [(timed(stream)[0], timed(lambda: cube.analyse(values))[0]) for _ in range(trials)]
     streaming, mine = (statistics.median(times) for times in zip(*pairs, strict=True))
     return {"n": n, "stream_s": streaming, "teeter_s": mine, "ratio": mine / streaming}
 
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller n, under a minute on two cores")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     given = parser.parse_args()
-    trials = 3 if given.quick else 7
+    trials = 9 if given.quick else 21
     sizes = (13, 14, 24) if given.quick else (18, 16, 24)
     parts = {
         "over_boofun": over_boofun(sizes[0], trials),

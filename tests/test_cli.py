@@ -130,7 +130,7 @@ def test_cite(teeter):
         (["cube", "party", "--n", "3"], "no function named 'party': did you mean 'parity'?"),
         (["cube", "parity", "--n", "48"], "needs 2.0 PiB of memory"),
         (["cube", "parity", "--n", "-1"], "n = -1"),
-        (["cube", "parity", "--n", "three"], "valid integer"),
+        (["cube", "parity", "--n", "three"], "valid int"),
         (["cube", "parity"], "--n"),
         (["cube", "address", "--n", "4"], "try one of [1"),
         (["cube", "parity", "--n", "3", "--plot", "picture.xyz"], "must end in one of"),

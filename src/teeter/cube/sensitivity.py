@@ -11,8 +11,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from teeter.cube.table import checked, dimension, is_signed, single
-from teeter.cube.transform import blocks, groups, product, rows, strips
+from teeter.cube.table import blocks, checked, dimension, is_signed, single
+from teeter.cube.transform import add_product_, groups, rows, strips
 from teeter.errors import InputError
 
 __all__ = ["average_sensitivity", "flip_counts", "local_sensitivity", "max_sensitivity"]
@@ -61,26 +61,30 @@ def _flips(table: Tensor) -> Tensor:
     # For values ±1, f(x) sum_i f(x^i) = n - 2 s(x, f). The sums are small integers, exact in float32 and,
     # on CUDA, under any setting of reduced-precision matrix products.
     n = dimension(table)
-    near, far = groups(n)
+    near, far = groups(n, table.device)
     result = torch.empty_like(table)
     for source, target in zip(blocks(table), blocks(result), strict=True):
         values = source.float()
         neighbours = torch.zeros_like(values)
         for low, width in near:
-            rows(neighbours, low, width).add_(product(_adjacency(width, table.device), rows(values, low, width), low))
+            add_product_(rows(neighbours, low, width), _adjacency(width, values), rows(values, low, width), low)
         target.copy_(neighbours)
     for low, width in far:
         for source, target in zip(strips(table, low, width), strips(result, low, width), strict=True):
-            target += product(_adjacency(width, table.device), source.float(), low).to(table.dtype)
+            add_product_(target, _adjacency(width, table), source, low)
     return torch.addcmul(table.new_tensor(n / 2), result, table, value=-0.5, out=result)
 
 
+def _adjacency(width: int, like: Tensor) -> Tensor:
+    return _adjacency_matrix(width, like.dtype, like.device)
+
+
 @cache
-def _adjacency(width: int, device: torch.device) -> Tensor:
+def _adjacency_matrix(width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """1 where two of the 2^width indices differ in exactly one bit."""
     index = torch.arange(1 << width, device=device)
     apart = index.unsqueeze(0) ^ index.unsqueeze(1)
-    return ((apart != 0) & (apart & (apart - 1) == 0)).float()
+    return ((apart != 0) & (apart & (apart - 1) == 0)).to(dtype)
 
 
 def _quarter_squares(table: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from teeter.cube.table import checked, dimension, is_signed, single
+from teeter.cube.table import blocks, checked, dimension, is_signed, single
 from teeter.cube.transform import walsh
 from teeter.errors import InputError
 
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 _ROW = 10  # low bits contracted at once: a 1024-entry row against an 11-column matrix
-_BLOCK = 1 << 20  # entries squared at a time
 
 
 def degree_profile(table: Tensor) -> Tensor:
@@ -132,9 +131,7 @@ def flip_probability(table: Tensor, rho: float) -> float:
 def _squares_times(spectrum: Tensor, matrix: Tensor) -> Tensor:
     """spectrum^2 in rows of 2^low entries, in float64, times a matrix of that many rows."""
     values = checked(spectrum)
-    size = len(matrix)
-    blocks = values.view(-1, size).split(max(1, _BLOCK // size))
-    product = torch.cat([block.double().square() @ matrix for block in blocks])
+    product = torch.cat([block.double().square().view(-1, len(matrix)) @ matrix for block in blocks(values)])
     return product.view(*values.shape[:-1], -1, matrix.shape[1])
 
 

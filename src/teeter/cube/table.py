@@ -14,9 +14,7 @@ from torch import Tensor
 from teeter.cube.memory import require
 from teeter.errors import InputError
 
-__all__ = ["checked", "dimension", "is_signed", "points", "truth_table"]
-
-_BLOCK = 1 << 17  # entries checked at a time: what the second-level cache holds
+__all__ = ["block_bits", "blocks", "checked", "dimension", "is_signed", "points", "truth_table"]
 
 
 def points(
@@ -107,9 +105,22 @@ def checked(table: Tensor) -> Tensor:
     return table.detach().contiguous()
 
 
+def block_bits(device: torch.device) -> int:
+    """log2 of how many entries to work on at a time: on a CPU what its second-level cache holds (half a megabyte to
+    one), elsewhere enough to keep the device busy without doubling the memory of a large table."""
+    return 17 if device.type == "cpu" else 24
+
+
+def blocks(x: Tensor) -> tuple[Tensor, ...]:
+    """x, flat, cut into stretches of 2^block_bits entries."""
+    return x.view(-1).split(1 << block_bits(x.device))
+
+
 def is_signed(table: Tensor) -> bool:
     """Whether every value is +1 or -1."""
-    return all(bool((block.abs() == 1).all()) for block in table.reshape(-1).split(_BLOCK))
+    cut = blocks(table.contiguous())
+    ones = torch.ones_like(cut[0])
+    return all(torch.equal(block.abs(), ones[: len(block)]) for block in cut)
 
 
 def single(table: Tensor) -> Tensor:

@@ -4,10 +4,10 @@ f = sum over S of f^(S) chi_S with chi_S(x) = prod_{i in S} x_i and f^(S) = E_x 
 coefficient is set where i is in S.
 
 Two ways to the same numbers. `butterflies_` is the textbook algorithm, n passes over memory. `kronecker_` takes
-four bits at a time as a product with the 16 x 16 Hadamard matrix, on blocks that fit the cache and are
-brought there once for all of the low bits: the extra arithmetic is free beside the memory traffic it saves. A CPU runs the second.
-CUDA runs the first: its passes are limited by memory alone, and no user's setting of reduced-precision matrix
-products can touch them.
+four bits at a time as a product with the 16 x 16 Hadamard matrix, on blocks that fit the cache and are brought
+there once for all of the low bits: the extra arithmetic is free beside the memory traffic it saves. A CPU runs the
+second. CUDA runs the first: its passes are limited by memory alone, and no user's setting of reduced-precision
+matrix products can touch them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ import torch
 from torch import Tensor
 
 from teeter.cube.memory import require
-from teeter.cube.table import checked, dimension
+from teeter.cube.table import block_bits, blocks, checked, dimension
 from teeter.errors import InputError
 
 __all__ = ["inverse_walsh", "walsh", "walsh_"]
 
 _BITS = 4  # bits taken by one matrix product: 2^4 = 16 was fastest among 3..6 in float32 and float64
-_BLOCK = 17  # a block holds 2^17 entries: half a megabyte to one, within the second-level cache
 
 
 def walsh(table: Tensor) -> Tensor:
@@ -73,12 +72,14 @@ def butterflies_(x: Tensor, n: int) -> Tensor:
 
 def kronecker_(x: Tensor, n: int, factor: float = 1.0) -> Tensor:
     """The same, times `factor`, by H_{2^n} = H_16 x ... x H_16, one matrix at a time."""
-    near, far = groups(n)
+    near, far = groups(n, x.device)
+    if not near:  # n = 0
+        return x.mul_(factor)
+    scaled = [hadamard(width, x.dtype) * (factor if low == 0 else 1.0) for low, width in near]
     for block in blocks(x):
-        for low, width in near:
+        for (low, width), matrix in zip(near, scaled, strict=True):
             tile = rows(block, low, width)
-            tile.copy_(product(hadamard(width, x.dtype), tile, low))
-        block *= factor
+            tile.copy_(product(matrix, tile, low))
     for low, width in far:
         for tile in strips(x, low, width):
             tile.copy_(product(hadamard(width, x.dtype), tile, low))
@@ -94,20 +95,15 @@ def hadamard(width: int, dtype: torch.dtype) -> Tensor:
     return matrix
 
 
-def groups(n: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def groups(n: int, device: torch.device) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The n bits in groups (low, width) of at most four: those within a block, and those across blocks.
 
-    >>> groups(18)
+    >>> groups(18, torch.device("cpu"))
     ([(0, 4), (4, 4), (8, 4), (12, 4)], [(16, 2)])
     """
     every = [(low, min(_BITS, n - low)) for low in range(0, n, _BITS)]
-    near = [(low, width) for low, width in every if low + width <= _BLOCK]
+    near = [(low, width) for low, width in every if low + width <= block_bits(device)]
     return near, every[len(near) :]
-
-
-def blocks(x: Tensor) -> tuple[Tensor, ...]:
-    """x cut into stretches that fit the cache; the bits of the near groups stay within one."""
-    return x.view(-1).split(1 << _BLOCK)
 
 
 def rows(block: Tensor, low: int, width: int) -> Tensor:
@@ -118,9 +114,18 @@ def rows(block: Tensor, low: int, width: int) -> Tensor:
 def strips(x: Tensor, low: int, width: int) -> Iterator[Tensor]:
     """Views of the size of a block that cover x, each with the bits low .. low+width-1 along its first axis."""
     for part in x.view(-1, 1 << width, 1 << low):
-        yield from part.split(1 << (_BLOCK - width), dim=-1)
+        yield from part.split(1 << (block_bits(x.device) - width), dim=-1)
 
 
 def product(matrix: Tensor, tile: Tensor, low: int) -> Tensor:
     """A symmetric matrix applied along the axis that `rows` or `strips` laid out."""
     return tile @ matrix if low == 0 else matrix @ tile
+
+
+def add_product_(target: Tensor, matrix: Tensor, tile: Tensor, low: int) -> Tensor:
+    """target += product(matrix, tile, low), without the memory in between."""
+    if low == 0:
+        return target.addmm_(tile, matrix)
+    if tile.ndim == 2:
+        return target.addmm_(matrix, tile)
+    return target.baddbmm_(matrix.expand(len(tile), *matrix.shape), tile)
