@@ -6,6 +6,8 @@ from pathlib import Path
 import yaml
 
 import teeter
+from teeter.runs import Store
+from teeter.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -37,3 +39,12 @@ def test_hooks_are_local():
 
 def test_changelog_has_its_extra_heading():
     assert "### Numbers changed" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_study_comes_with_its_paper_tier():
+    """So that a clone shows them without running anything; a new revision needs new results."""
+    for study in STUDIES.values():
+        outcome = study.best(Store(ROOT / "results"))
+        assert outcome is not None, study.name
+        assert outcome.tier == "paper"
+        assert (ROOT / "docs" / "studies" / f"{study.name.replace('/', '-')}.md").exists()
