@@ -26,18 +26,23 @@ def cube_figure(result: Analysis, title: str) -> Figure:
         right.bar(range(result.n + 1), counts.tolist(), color="C2", width=0.8)
         right.set_xlabel("flips that change the answer, $s(x, f)$")
     elif float(values.max()) - float(values.min()) <= 1e-9 * float(values.max()):
-        right.bar([float(values.mean())], [1.0], color="C2", width=0.1 * max(float(values.mean()), 1e-12))
-        right.set_xlabel("sensitivity $s(x, f)$, the same at every input")
+        value = result.average_sensitivity
+        right.bar([value], [1.0], color="C2", width=0.1 * (value or 1))
+        right.set(xlabel="sensitivity $s(x, f)$, the same at every input", xlim=(0, 2 * value or 1))
     else:
         right.hist(values.numpy(), bins=40, weights=[1 / values.numel()] * values.numel(), color="C2")
         right.set_xlabel("sensitivity $s(x, f)$")
+    left_end, right_end = right.get_xlim()
+    beyond = result.average_sensitivity > (left_end + right_end) / 2  # then its label has room on the left only
+    right.set_ylim(0, 1.15 * right.get_ylim()[1])
     right.axvline(result.average_sensitivity, color="C1", linewidth=1.5, linestyle="--")
     right.annotate(
         f"mean {result.average_sensitivity:.4g}",
         (result.average_sensitivity, 1.0),
         xycoords=("data", "axes fraction"),
-        xytext=(4, -10),
+        xytext=(-4 if beyond else 4, -10),
         textcoords="offset points",
+        ha="right" if beyond else "left",
         color="C1",
     )
     right.set(ylabel="share of inputs", title="Sensitivity at every input")
