@@ -68,3 +68,11 @@ def test_bits_are_fair_each_and_between_seeds():
         ones = ((words >> i) & 1).double()
         assert abs(float(ones.mean()) - 0.5) < 5 * 0.5 / 40_000**0.5
         assert abs(float((ones[0] == ones[1]).double().mean()) - 0.5) < 5 * 0.5 / 20_000**0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_normal_is_normal(seed):
+    values = counter.normal(seed, torch.arange(2000).unsqueeze(1), torch.arange(100)).flatten()
+    assert stats.kstest(values.numpy(), "norm").pvalue > 1e-4
+    assert abs(float(values.std()) - 1) < 5 / (2 * len(values)) ** 0.5
+    assert abs(float(stats.kurtosis(values.numpy()))) < 5 * (24 / len(values)) ** 0.5

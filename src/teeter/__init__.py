@@ -11,18 +11,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from teeter import counter, cube, data, measure, report, runs, studies
+    from teeter import counter, cube, data, measure, perturb, report, runs, studies
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
-    from teeter.measure import Estimate
+    from teeter.measure import Estimate, sensitivity
 
 __version__ = "0.1.0"
 
 # Public name -> the module it lives in; a room is its own module. Nothing is imported before it is used,
 # so `import teeter` and `teeter --help` do not wait for torch.
 _HOME = {
-    **{room: f"teeter.{room}" for room in ("counter", "cube", "data", "measure", "report", "runs", "studies")},
+    **{
+        room: f"teeter.{room}"
+        for room in ("counter", "cube", "data", "measure", "perturb", "report", "runs", "studies")
+    },
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
-    "Estimate": "teeter.measure",
+    **{name: "teeter.measure" for name in ("Estimate", "sensitivity")},
 }
 
 __all__ = [
@@ -35,8 +38,10 @@ __all__ = [
     "cube",
     "data",
     "measure",
+    "perturb",
     "report",
     "runs",
+    "sensitivity",
     "studies",
 ]
 

@@ -8,10 +8,12 @@ shard or number of workers. Each counter is absorbed by one round of the SplitMi
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-__all__ = ["bits", "integers", "uniform"]
+__all__ = ["bits", "integers", "normal", "uniform"]
 
 
 def _signed(word: int) -> int:
@@ -57,3 +59,10 @@ def uniform(seed: int, *counters: Tensor) -> Tensor:
 def integers(high: int, seed: int, *counters: Tensor) -> Tensor:
     """Uniform on 0 .. high-1; the bias of the modulus is below high / 2^53."""
     return _shift(bits(seed, *counters), 11) % high
+
+
+def normal(seed: int, *counters: Tensor) -> Tensor:
+    """Standard normal, float64, by Box and Muller from the two halves of one 64-bit hash; no value exceeds 6.7."""
+    word = bits(seed, *counters)
+    radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))
+    return radius * torch.cos((word & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32))

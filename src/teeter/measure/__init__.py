@@ -1,5 +1,19 @@
 """Estimators: every answer is an Estimate, a value that knows its doubt."""
 
+from teeter.measure.changes import kl_divergence, label_flip, logit_distance, quarter_square
 from teeter.measure.estimate import Estimate, mean_of_inputs
+from teeter.measure.sensitivity import Sensitivity, merge, sensitivity
+from teeter.measure.tally import Tally
 
-__all__ = ["Estimate", "mean_of_inputs"]
+__all__ = [
+    "Estimate",
+    "Sensitivity",
+    "Tally",
+    "kl_divergence",
+    "label_flip",
+    "logit_distance",
+    "mean_of_inputs",
+    "merge",
+    "quarter_square",
+    "sensitivity",
+]

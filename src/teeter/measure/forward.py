@@ -1,0 +1,69 @@
+"""Running the model: outputs as tensors, batches that fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from teeter.errors import InputError, TooLarge
+
+__all__ = ["Batches", "outputs"]
+
+
+def outputs(answer: Any, rows: int) -> Tensor:
+    """The logits of a batch, (rows,) or (rows, classes), or a clear error."""
+    logits = getattr(answer, "logits", answer)
+    if not isinstance(logits, Tensor):
+        raise InputError(f"a model returns logits or a scalar for each input, got {type(answer).__name__}")
+    if logits.ndim not in (1, 2) or len(logits) != rows:
+        raise InputError(
+            f"a model given {rows} inputs returns ({rows},) or ({rows}, classes) numbers, got {tuple(logits.shape)}"
+        )
+    if not bool(torch.isfinite(logits).all()):
+        raise InputError("the model returned NaN or infinity")
+    return logits.detach()
+
+
+class Batches:
+    """Rows in batches: of a given size, or of one that is found; halved where memory runs out.
+
+    What is computed for a row does not depend on its batch, so neither does the answer.
+    """
+
+    LARGEST = 8192
+
+    def __init__(self, size: int | str) -> None:
+        if size != "auto" and (not isinstance(size, int) or size < 1):
+            raise InputError(f"batch is 'auto' or a size of at least 1, got {size!r}")
+        self.growing = size == "auto"
+        self.size = 64 if size == "auto" else int(size)
+        self.pace = float("inf")  # seconds a row, the best so far
+
+    def run(self, start: int, stop: int, work: Callable[[int, int], None]) -> None:
+        """work(a, b) for consecutive stretches that cover start .. stop."""
+        while start < stop:
+            end = min(start + self.size, stop)
+            begin = time.perf_counter()
+            try:
+                work(start, end)
+            except (torch.OutOfMemoryError, MemoryError) as problem:
+                if self.size == 1:
+                    raise TooLarge("there is not enough memory for a batch of one input") from problem
+                self.size, self.growing = self.size // 2, False
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+                continue
+            self._grow(end - start, time.perf_counter() - begin)
+            start = end
+
+    def _grow(self, rows: int, seconds: float) -> None:
+        if not self.growing or rows < self.size:
+            return
+        pace = seconds / rows
+        self.growing = pace < 0.9 * self.pace and self.size < self.LARGEST
+        if self.growing:
+            self.pace, self.size = pace, self.size * 2

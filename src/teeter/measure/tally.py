@@ -1,0 +1,83 @@
+"""Changes counted by input, and the interval they support.
+
+The independent unit is the input. With s_i the sum of changes on input i over c_i draws, the estimate is
+p = sum s_i / sum c_i and its variance m/(m-1) sum (s_i - p c_i)^2 / (sum c_i)^2 over the m inputs met (linearised).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from scipy.special import betaincinv, stdtrit
+from torch import Tensor
+
+from teeter.errors import InputError
+from teeter.measure.estimate import Estimate
+
+__all__ = ["Tally"]
+
+
+@dataclass
+class Tally:
+    """Sums and counts by input; two tallies of disjoint draws merge by addition."""
+
+    sums: Tensor
+    counts: Tensor
+    rate: bool = True  # changes were truth values
+
+    @classmethod
+    def empty(cls, inputs: int) -> Tally:
+        return cls(torch.zeros(inputs, dtype=torch.float64), torch.zeros(inputs, dtype=torch.float64))
+
+    def add(self, index: Tensor, changes: Tensor) -> None:
+        """One change for each of the inputs named; an input may be named more than once."""
+        self.rate = self.rate and changes.dtype == torch.bool
+        values = changes.double().cpu()
+        self.sums.index_add_(0, index, values)
+        self.counts.index_add_(0, index, torch.ones_like(values))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.sums + other.sums, self.counts + other.counts, self.rate and other.rate)
+
+    def by_input(self) -> Tally:
+        """Every input met counts once, with the mean of its changes: for designs that try all tokens of an input."""
+        met = self.counts > 0
+        return Tally(torch.where(met, self.sums / self.counts.clamp_min(1), 0.0), met.double(), self.rate)
+
+    def estimate(self, confidence: float = 0.95) -> Estimate:
+        met = self.counts > 0
+        inputs = int(met.sum())
+        if inputs < 2:
+            raise InputError(f"an interval needs at least two inputs, got {inputs}")
+        sums, counts = self.sums[met], self.counts[met]
+        total = float(counts.sum())
+        p = float(sums.sum()) / total
+        variance = inputs / (inputs - 1) * float((sums - p * counts).square().sum()) / total**2
+        if not self.rate:
+            half = -float(stdtrit(inputs - 1, (1 - confidence) / 2)) * math.sqrt(variance)
+            return Estimate(p, p - half, p + half, inputs, confidence)
+        return Estimate(p, *_proportion(p, variance, inputs, total, confidence), inputs, confidence)
+
+
+def _proportion(p: float, variance: float, inputs: int, total: float, confidence: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval at the effective sample size p (1 - p) / variance (Korn & Graubard 1998).
+
+    Where nothing has flipped, or everything, the variance says nothing; in the worst case each input is all or none,
+    so the inputs are what counts.
+    """
+    tail = (1 - confidence) / 2
+    p = min(max(p, 0.0), 1.0)
+    if p in (0.0, 1.0) or variance == 0:
+        effective = float(inputs)
+    else:
+        effective = min(p * (1 - p) / variance, total)
+        # Student's quantile for the inputs in place of the normal one at the effective size.
+        if effective > 1:
+            effective *= (float(stdtrit(effective - 1, tail)) / float(stdtrit(inputs - 1, tail))) ** 2
+        effective = min(effective, total)
+    flips = p * effective
+    low = 0.0 if p == 0 else float(betaincinv(flips, effective - flips + 1, tail))
+    high = 1.0 if p == 1 else float(betaincinv(flips + 1, effective - flips, 1 - tail))
+    return min(low, p), max(high, p)
