@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from teeter import counter, cube, data, measure, perturb, report, runs, studies
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
-    from teeter.measure import Estimate, sensitivity
+    from teeter.measure import Estimate, sensitivity, token_map
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,7 @@ _HOME = {
         for room in ("counter", "cube", "data", "measure", "perturb", "report", "runs", "studies")
     },
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
-    **{name: "teeter.measure" for name in ("Estimate", "sensitivity")},
+    **{name: "teeter.measure" for name in ("Estimate", "sensitivity", "token_map")},
 }
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "runs",
     "sensitivity",
     "studies",
+    "token_map",
 ]
 
 

@@ -4,11 +4,13 @@ from teeter.measure.changes import kl_divergence, label_flip, logit_distance, qu
 from teeter.measure.estimate import Estimate, mean_of_inputs
 from teeter.measure.sensitivity import Sensitivity, merge, sensitivity
 from teeter.measure.tally import Tally
+from teeter.measure.token_map import TokenMap, token_map
 
 __all__ = [
     "Estimate",
     "Sensitivity",
     "Tally",
+    "TokenMap",
     "kl_divergence",
     "label_flip",
     "logit_distance",
@@ -16,4 +18,5 @@ __all__ = [
     "merge",
     "quarter_square",
     "sensitivity",
+    "token_map",
 ]

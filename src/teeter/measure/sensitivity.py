@@ -17,7 +17,7 @@ from teeter.errors import InputError
 from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches, outputs
-from teeter.measure.schedule import Broad, Paper
+from teeter.measure.schedule import Broad, Paper, Triples
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs, Noise, Perturbation
 from teeter.perturb.inputs import count, take
@@ -87,13 +87,13 @@ def sensitivity(
     if not 0 <= part < parts:
         raise InputError(f"shard is (k, of) with 0 <= k < of, got {shard}")
 
-    run = _Run(model, inputs, perturbation, change, seed, n)
+    run = Run(model, inputs, perturbation, change, seed, n)
     batches = Batches(batch)
     tally = run.tally
     done, stopped, halves = 0, "design" if design == "paper" else "budget", {}
     try:
         for look in _looks(plan, limit):
-            batches.run(done, look, lambda a, b: run.triples(plan.triples(a, b), a, part, parts))
+            batches.run(done, look, lambda a, b: _share(run, plan.triples(a, b), a, part, parts))
             done = look
             if int((tally.counts > 0).sum()) < 2:
                 continue
@@ -142,7 +142,7 @@ def check_mode(model: Callable[[Any], Any]) -> None:
             raise InputError(f"the model is in training mode and has {restless[0]}: call model.eval() first")
 
 
-class _Run:
+class Run:
     """Evaluates triples and keeps the clean outputs it has met."""
 
     def __init__(self, model: Any, inputs: Inputs, perturbation: Perturbation, change: Any, seed: int, n: int) -> None:
@@ -155,16 +155,14 @@ class _Run:
         parts = [inputs] if isinstance(inputs, Tensor) else list(inputs.values())
         self.device = parts[0].device
 
-    def triples(self, triples: Any, start: int, part: int, parts: int) -> None:
-        mine = (torch.arange(start, start + len(triples.input)) % parts == part).nonzero().squeeze(-1)
-        if len(mine) == 0:
-            return
-        index, token, draw = triples.input[mine], triples.token[mine], triples.draw[mine]
+    def changes(self, triples: Triples) -> Tensor:
+        """What each triple changed, also counted in the tally."""
+        index = triples.input
         with torch.no_grad():
             before = self._clean(index)
-            noise = Noise(self.seed, index.to(self.device), token.to(self.device), draw.to(self.device))
-            batch = take(self.inputs, index)
-            after = outputs(self.perturbation.run(self.model, batch, noise), len(index))
+            where = (part.to(self.device) for part in (index, triples.token, triples.draw))
+            answer = self.perturbation.run(self.model, take(self.inputs, index), Noise(self.seed, *where))
+            after = outputs(answer, len(index))
             if after.shape != before.shape:
                 raise InputError(f"clean outputs are {tuple(before.shape)} and perturbed ones {tuple(after.shape)}")
             changed = self.change(before, after)
@@ -172,6 +170,7 @@ class _Run:
             raise InputError(f"a change is one value for each of {len(index)} inputs, got shape {tuple(changed.shape)}")
         self.tally.add(index, changed)
         self.drawn += len(index)
+        return changed
 
     def _clean(self, index: Tensor) -> Tensor:
         fresh = index[~self.known[index]].unique()
@@ -189,6 +188,13 @@ class _Run:
             return ()
         answers = self.clean[self.known.to(self.clean.device)].argmax(-1)
         return ("every clean answer is the same class",) if bool((answers == answers[0]).all()) else ()
+
+
+def _share(run: Run, triples: Triples, start: int, part: int, parts: int) -> None:
+    """Evaluate the triples that are this shard's."""
+    mine = torch.arange(start, start + len(triples.input)) % parts == part
+    if bool(mine.any()):
+        run.changes(Triples(triples.input[mine], triples.token[mine], triples.draw[mine]))
 
 
 def _plan(design: str, positions: Tensor, seed: int, subset: int | None, draws: int) -> Broad | Paper:
@@ -230,7 +236,7 @@ def _looks(plan: Broad | Paper, limit: int) -> Iterator[int]:
     yield limit
 
 
-def _result(tally: Tally, plan: Broad | Paper, done: int, confidence: float, stopped: str, run: _Run) -> Sensitivity:
+def _result(tally: Tally, plan: Broad | Paper, done: int, confidence: float, stopped: str, run: Run) -> Sensitivity:
     e = (tally.by_input() if plan.name == "paper" else tally).estimate(confidence)
     forwards = run.drawn + int(run.known.sum())
     return Sensitivity(
