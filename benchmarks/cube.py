@@ -5,7 +5,7 @@
 - at n = 24 takes at most 4x the time torch takes to stream the table's bytes n times.
 
 Both sides run here, in one process, on the same random function, and must agree before their times count.
-Ours is the median of `trials` runs after one warm-up; theirs is one run (a minute), after a warm-up at n = 6.
+Ours is the median of `trials` runs after one warm-up; theirs is one run (a minute), after a smaller warm-up.
 Streaming and analysis alternate, so that a slow spell of the machine strikes both.
 Measured results with hardware and versions are in benchmarks/results/.
 
@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -49,8 +50,8 @@ def table(n: int) -> torch.Tensor:
 def boofun_analysis(values: torch.Tensor) -> tuple[Any, Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import boofun
-        from boofun.analysis.sensitivity import sensitivity_profile
+        import boofun  # pyright: ignore[reportMissingImports]
+        from boofun.analysis.sensitivity import sensitivity_profile  # pyright: ignore[reportMissingImports]
 
         f = boofun.create((values < 0).numpy())
         return sensitivity_profile(f), f.fourier(), f.spectral_weight_by_degree()
@@ -58,7 +59,7 @@ def boofun_analysis(values: torch.Tensor) -> tuple[Any, Any, Any]:
 
 def over_boofun(n: int, trials: int) -> dict[str, float]:
     values = table(n)
-    boofun_analysis(table(6))  # imports and compiled paths are not its fault
+    boofun_analysis(table(n - 5))  # imports and compiled paths are not its fault
     theirs, (local, spectrum, weights) = timed(lambda: boofun_analysis(values))
     ours = cube.analyse(values)
     assert torch.equal(torch.as_tensor(local).double(), ours.local)
@@ -69,7 +70,7 @@ def over_boofun(n: int, trials: int) -> dict[str, float]:
 
 
 def over_sympy(n: int, trials: int) -> dict[str, float]:
-    from sympy.discrete.transforms import fwht
+    from sympy.discrete.transforms import fwht  # pyright: ignore[reportMissingImports]
 
     values = table(n)
     theirs, spectrum = timed(lambda: fwht([int(v) for v in values]))
@@ -107,7 +108,9 @@ def main() -> None:
         "stream_multiple": stream_multiple(sizes[2], trials),
     }
     report = {name: part["ratio"] for name, part in parts.items()}
-    report |= {"quick": given.quick, "trials": trials, "parts": parts, "provenance": provenance.capture()}
+    rivals = {name: version(name) for name in ("boofun", "numba", "sympy")}
+    report |= {"quick": given.quick, "trials": trials, "parts": parts, "rivals": rivals}
+    report["provenance"] = provenance.capture()
     if given.json:
         print(json.dumps(report, indent=1))
         return

@@ -1,5 +1,6 @@
 """The project's own files agree with each other."""
 
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -47,4 +48,5 @@ def test_every_study_comes_with_its_paper_tier():
         outcome = study.best(Store(ROOT / "results"))
         assert outcome is not None, study.name
         assert outcome.tier == "paper"
-        assert (ROOT / "docs" / "studies" / f"{study.name.replace('/', '-')}.md").exists()
+        page = ROOT / "docs" / "studies" / f"{study.name.replace('/', '-')}.md"
+        assert page.read_text() == runpy.run_path(str(ROOT / "docs" / "build.py"))["study_page"](outcome), "make docs"

@@ -39,10 +39,11 @@ def rooms_used(source: str) -> set[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             used |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("teeter.")}
+            assert not any(alias.name == "teeter" and alias.asname for alias in node.names), "teeter has one name"
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are written in full"
             if node.module == "teeter":
-                used |= {alias.name for alias in node.names}
+                used |= {teeter._HOME.get(alias.name, alias.name).split(".")[-1] for alias in node.names}
             elif (node.module or "").startswith("teeter."):
                 used.add((node.module or "").split(".")[1])
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "teeter":
@@ -71,6 +72,7 @@ def test_imports_point_to_rooms_above(path):
         ("data", "from teeter.models import MODELS"),
         ("models", "from teeter import data"),
         ("cube", "import teeter\nteeter.report.page"),
+        ("cube", "from teeter import Estimate"),
     ],
 )
 def test_the_check_sees_every_spelling(room, source):

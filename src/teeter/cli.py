@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from teeter.errors import TeeterError, UnknownName
 
 if TYPE_CHECKING:
     from teeter.cube import Analysis
+    from teeter.runs import Store
     from teeter.studies import Outcome, Study
 
 __all__ = ["app", "main"]
@@ -40,6 +42,9 @@ DEFAULT_STORE = Path("teeter-runs")
 
 def main() -> NoReturn:
     """Run the command line; whatever a user can mend ends in one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ gets ? instead of an error
     stopped = "stopped; finished runs are kept and the same command goes on from there"
     try:
         code = app(standalone_mode=False) or 0
@@ -97,9 +102,10 @@ def demo(
 
     store = Store(out / "store")
     outcomes = [_execute(study, "small", store) for study in STUDIES.values()]
+    place = write_page(store, out)
     for outcome in outcomes:
         Console().print(claims_table(outcome))
-    print(f"report: {write_page(store, out)}")
+    print(f"report: {place}")
 
 
 @app.command()
@@ -116,13 +122,15 @@ def cube(
 ) -> None:
     """Exact sensitivity and spectrum of a function on n bits."""
     from teeter import cube as room
-    from teeter.report import cube_figure, save
+    from teeter.report import cube_figure, drawable, save
 
+    if plot is not None:
+        drawable(plot)
     result = room.analyse(room.truth_table(room.function(name, k=k, seed=seed), n))
     drawn = None if plot is None else save(lambda: cube_figure(result, f"{name}, n = {n}"), plot)
     facts = _facts(result, rho)
     if as_json:
-        _print_json({"function": name, "n": n, "k": k, "seed": seed, "rho": rho, **facts})
+        _print_json({"function": name, "n": n, "k": k, "seed": seed, "rho": rho, **facts})  # k, seed as given
         return
     from rich.table import Table
 
@@ -136,15 +144,12 @@ def cube(
 
 
 def _facts(result: Analysis, rho: float) -> dict[str, Any]:
-    from teeter.cube.spectrum import degree_of
-
-    stability = result.noise_stability(rho)
     return {
         "average_sensitivity": result.average_sensitivity,
         "max_sensitivity": result.max_sensitivity,
-        "degree": degree_of(result.spectrum, result.signed),
-        "noise_stability": stability,
-        "flip_probability": (1 - stability) / 2 if result.signed else None,
+        "degree": result.degree,
+        "noise_stability": result.noise_stability(rho),
+        "flip_probability": result.flip_probability(rho),
         "influences": result.influences.tolist(),
         "degree_profile": result.profile.tolist(),
     }
@@ -206,11 +211,13 @@ def study_show(
 ) -> None:
     """What a study is about, where it departs from the paper, and what the store holds of it."""
     from teeter.errors import InputError
-    from teeter.report import claims_table, save
+    from teeter.report import claims_table, drawable, save
     from teeter.runs import Store
     from teeter.studies import PAPERS, find
 
     study = find(name)
+    if plot is not None:
+        drawable(plot)
     out = Console()
     out.print(f"[bold]{study.name}[/bold]  {PAPERS[study.paper].short}, {study.where}")
     out.print(study.about.strip(), markup=False)
@@ -259,7 +266,8 @@ def cite(
     print("\n\n".join(PAPERS[key].bibtex() for key in keys))
 
 
-def _execute(study: Study, tier: str, store: Any) -> Outcome:
+def _execute(study: Study, tier: str, store: Store) -> Outcome:
+    store.prepare(study.name)  # a folder that cannot be written is an error before any work
     with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
         return study.execute(tier, store, finished)
 

@@ -2,8 +2,8 @@
 
 `bits(seed, a, b, ...)` hashes a seed and any number of integer counters (input index, token, draw) to
 64 bits. Nothing is carried from one call to the next, so a value does not depend on batch size, order,
-shard or number of workers. Each counter is absorbed by one round of the SplitMix64 finaliser
-(Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators).
+shard or number of workers. Each counter is that many steps of SplitMix64 (Steele, Lea & Flood 2014, Fast splittable
+pseudorandom number generators) from a state that hashes the seed and the counters before it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bits(seed: int, *counters: Tensor) -> Tensor:
     device = counters[0].device if counters else None
     word = _mix(torch.tensor(_signed((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)), device=device))
     for counter in counters:
-        word = _mix(word ^ _mix((counter.long() + 1) * _STEP))
+        word = _mix(word + (counter.long() + 1) * _STEP)
     return word
 
 

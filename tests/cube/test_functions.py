@@ -80,6 +80,7 @@ def test_random_function_depends_on_seed_and_length_and_nothing_else():
         (lambda: cube.truth_table(cube.inner_product, 5), "even number of bits, got n = 5"),
         (lambda: cube.truth_table(cube.tribes(2), 5), "do not divide n = 5"),
         (lambda: cube.truth_table(cube.dictator(5), 5), "bit 5 does not exist among n = 5"),
+        (lambda: cube.truth_table(cube.first, 0), "bit 0 does not exist among n = 0"),
         (lambda: cube.tribes(0), "width of at least 1"),
         (lambda: cube.sparse_parity(-1), "k >= 0"),
         (lambda: cube.sparse_parity([1, 1]), "each bit once"),
@@ -92,6 +93,9 @@ def test_bad_parameters_are_named(call, message):
 
 
 def test_unknown_function_suggests_the_nearest():
-    with pytest.raises(UnknownName, match="did you mean 'majority'"):
-        cube.function("majorty")
+    for name in ("majorty", "MAJORTY"):
+        with pytest.raises(UnknownName, match="did you mean 'majority'"):
+            cube.function(name)
+    with pytest.raises(InputError, match="majority takes no k; sparse_parity"):
+        cube.function("majority", k=3)
     assert cube.function("Sparse-Parity", k=2)(torch.tensor([-1.0, -1.0, -1.0])) == 1

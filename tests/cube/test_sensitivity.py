@@ -44,7 +44,7 @@ def test_other_closed_forms():
     assert cube.walsh(bent).abs().unique().tolist() == [2.0**-5]
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5, 6, 9, 13, 18])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 6, 9, 13, 22])
 def test_flip_counts_equal_the_loop(n):
     table = cube.truth_table(cube.random_function(n), n)
     assert torch.equal(cube.flip_counts(table), naive_local(table))
@@ -91,6 +91,9 @@ def test_analysis_holds_the_same_numbers():
     assert result.average_sensitivity == cube.average_sensitivity(table)
     assert result.max_sensitivity == cube.max_sensitivity(table)
     assert result.noise_stability(0.3) == cube.noise_stability(table, 0.3)
+    assert result.flip_probability(0.3) == cube.flip_probability(table, 0.3)
+    assert result.degree == cube.degree(table)
+    assert cube.analyse(cube.truth_table(cube.mean, 5)).flip_probability(0.3) is None
 
 
 @pytest.mark.slow

@@ -58,6 +58,31 @@ def test_degree(f, n, expected):
     assert cube.degree(cube.truth_table(f, n)) == expected
 
 
+@pytest.mark.parametrize("n", [3, 5, 7, 12, 16])
+def test_degree_of_float32_values(n):
+    assert cube.degree(cube.truth_table(cube.mean, n, dtype=torch.float32)) == 1
+    torch.manual_seed(0)
+    assert cube.degree(cube.truth_table(torch.nn.Linear(n, 1), n)) == 1
+    assert cube.degree(cube.truth_table(cube.majority, n, dtype=torch.float32)) == cube.degree(
+        cube.truth_table(cube.majority, n)
+    )
+
+
+def test_degree_by_looking_at_every_coefficient():
+    for seed in range(40):
+        n = 1 + seed % 13
+        table = cube.inverse_walsh(
+            torch.randn(1 << n, generator=torch.Generator().manual_seed(seed)).double() * (sizes(n) <= seed % (n + 1))
+        )
+        spectrum = cube.walsh(table)
+        assert cube.degree(table) == max(int(sizes(n)[i]) for i in (spectrum.abs() > 1e-9).nonzero().flatten())
+
+
+def test_no_tables_at_all():
+    assert cube.degree_profile(torch.zeros(0, 8)).shape == (0, 4)
+    assert cube.influences(torch.zeros(0, 8)).shape == (0, 3)
+
+
 def test_degree_of_zero_and_with_a_tolerance():
     assert cube.degree(torch.zeros(16)) == 0
     nearly = cube.truth_table(cube.first, 6) + 1e-6 * cube.truth_table(cube.parity, 6)

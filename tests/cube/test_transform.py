@@ -27,7 +27,7 @@ def test_walsh_is_its_definition(n):
     torch.testing.assert_close(cube.walsh(table), by_definition(table), rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("n", [10, 11, 17, 18, 19])
+@pytest.mark.parametrize("n", [10, 11, 17, 19, 20, 21, 22])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_fast_products_equal_textbook_passes(n, dtype):
     table = random_table(1 << n, dtype=dtype)
@@ -78,3 +78,10 @@ def test_inverse():
 def test_views_that_are_not_contiguous_are_copied():
     table = random_table(1 << 6, 2)
     torch.testing.assert_close(cube.walsh(table.T)[0], cube.walsh(table[:, 0].clone()))
+
+
+def test_autocast_does_not_reach_the_transform():
+    table = random_table(1 << 10, dtype=torch.float32)
+    expected = cube.walsh(table)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(cube.walsh(table), expected)

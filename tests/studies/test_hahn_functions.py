@@ -1,5 +1,9 @@
+import math
+
+import pandas as pd
 import pytest
 
+from teeter.errors import InputError
 from teeter.runs import Store
 from teeter.studies.hahn2024.functions import STUDY, Spec, closed_form, run
 
@@ -27,3 +31,10 @@ def test_claims_at_smoke(tmp_path):
     assert verdicts["MAJORITY: largest s(f,x) / n"].verdict == "not reproduced"
     assert verdicts["MAJORITY: largest s(f,x) / n"].estimate.value == 5 / 9
     assert verdicts["MEAN: exponent of s(f,x) in n"].estimate.value == pytest.approx(-1)
+
+
+def test_a_missing_value_is_not_passed_over():
+    rows = [{"function": spec.function, "n": spec.n, **run(spec)[0]} for spec in STUDY.specs("smoke")]
+    rows[6]["average"] = math.nan
+    with pytest.raises(InputError, match="got nan"):
+        [claim.judge(pd.DataFrame(rows)) for claim in STUDY.claims]

@@ -62,7 +62,7 @@ def test_flip_rates_against_a_loop():
     for i in range(6):
         alone = study.flip_rates(votes, tokens[i : i + 1], first=i, seed=9)
         assert torch.equal(alone, together[i : i + 1])  # whatever the batch
-        drawn = study.counter.integers(20, 9, torch.tensor([[i]]), torch.arange(12))[0]
+        drawn = study.counter.integers(20, 9, torch.tensor([[i]]), torch.tensor(study.REPLACEMENT), torch.arange(12))[0]
         changes = 0
         for place in range(12):
             altered = tokens[i].clone()
@@ -83,3 +83,14 @@ def test_claims_at_smoke(tmp_path):
     judgements = study.STUDY.execute("smoke", Store(tmp_path)).judgements
     stray = [j.claim.claim for j in judgements if j.verdict != "reproduced"]
     assert stray == ["(1,32,7,36) sparse, exact", "(1,32,7,36) sparse, sampled"]
+
+
+def test_the_resolution_tells_the_two_readings_apart():
+    for claim in study.CLAIMS:
+        assert claim.resolution is not None
+        assert claim.resolution < 0.0339 - 0.0328 if claim.published == 0.0339 else claim.resolution <= 0.03
+
+
+def test_settings_have_their_own_noise():
+    for specs in study.STUDY.tiers.values():
+        assert len({spec.seed for spec in specs}) == len(specs)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from teeter.cube.memory import require
 from teeter.cube.sensitivity import local_sensitivity_of
-from teeter.cube.spectrum import degree_profile_of, influences_of, stability_of
+from teeter.cube.spectrum import degree_of, degree_profile_of, influences_of, rounding, stability_of
 from teeter.cube.table import dimension, is_signed, single
 from teeter.cube.transform import walsh
 
@@ -39,8 +39,16 @@ class Analysis:
     def influences(self) -> Tensor:
         return influences_of(self.spectrum)
 
+    @cached_property
+    def degree(self) -> int:
+        return degree_of(self.spectrum, rounding(self.spectrum, self.spectrum.dtype))
+
     def noise_stability(self, rho: float) -> float:
         return stability_of(self.profile, rho)
+
+    def flip_probability(self, rho: float) -> float | None:
+        """None where f has other values than ±1."""
+        return (1 - self.noise_stability(rho)) / 2 if self.signed else None
 
 
 def analyse(table: Tensor) -> Analysis:
@@ -53,7 +61,8 @@ def analyse(table: Tensor) -> Analysis:
     """
     values = single(table)
     n = dimension(values)
-    require(3 * values.numel() * values.itemsize, f"the analysis of n = {n} bits", values.device)
     signed = is_signed(values)
+    tables = 3 if signed else 7  # at the worst moment, beside the table itself
+    require(tables * values.numel() * values.itemsize, f"the analysis of n = {n} bits", values.device)
     spectrum = walsh(values)
     return Analysis(n, signed, local_sensitivity_of(values, signed), spectrum, degree_profile_of(spectrum))

@@ -2,7 +2,7 @@
 
 Some are functions of x alone (`parity(x)`); those with a parameter are made first (`sparse_parity(3)(x)`).
 A bit of -1 stands for "one", or "true", as in O'Donnell (2014, Analysis of Boolean Functions); MAJORITY is
-the exception, since H counts the entries equal to +1. FUNCTIONS lists all of them by name for the command line.
+the exception, since H counts the entries equal to +1. FUNCTIONS lists all of them by name.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def majority(x: Tensor) -> Tensor:
 
 def first(x: Tensor) -> Tensor:
     """FIRST: the first bit, as_n = 1 (H section 3)."""
+    _need_bits([0], x.shape[-1])
     return x[..., 0]
 
 
@@ -164,23 +165,25 @@ def random_function(seed: int) -> CubeFunction:
 def _need_bits(places: Sequence[int], n: int) -> None:
     outside = [i for i in places if not 0 <= i < n]
     if outside:
-        raise InputError(f"bit {outside[0]} does not exist among n = {n} bits (0 to {n - 1})")
+        raise InputError(f"bit {outside[0]} does not exist among n = {n} bits, which are counted from 0")
 
 
-# name -> how to make the function from (k, seed); k has the default a reader would guess.
-FUNCTIONS: dict[str, Callable[[int | None, int], CubeFunction]] = {
-    "parity": lambda k, seed: parity,
-    "sparse_parity": lambda k, seed: sparse_parity(3 if k is None else k),
-    "majority": lambda k, seed: majority,
-    "first": lambda k, seed: first,
-    "mean": lambda k, seed: mean,
-    "dictator": lambda k, seed: dictator(0 if k is None else k),
-    "threshold": lambda k, seed: threshold(2 if k is None else k),
-    "tribes": lambda k, seed: tribes(2 if k is None else k),
-    "address": lambda k, seed: address,
-    "inner_product": lambda k, seed: inner_product,
-    "random_function": lambda k, seed: random_function(seed),
+# By name: functions as they are, and makers with the k that is used where none is given.
+PLAIN: dict[str, CubeFunction] = {
+    "parity": parity,
+    "majority": majority,
+    "first": first,
+    "mean": mean,
+    "address": address,
+    "inner_product": inner_product,
 }
+MADE: dict[str, tuple[Callable[[int], CubeFunction], int]] = {
+    "sparse_parity": (sparse_parity, 3),
+    "dictator": (dictator, 0),
+    "threshold": (threshold, 2),
+    "tribes": (tribes, 2),
+}
+FUNCTIONS = (*PLAIN, *MADE, "random_function")
 
 
 def function(name: str, *, k: int | None = None, seed: int = 0) -> CubeFunction:
@@ -188,4 +191,9 @@ def function(name: str, *, k: int | None = None, seed: int = 0) -> CubeFunction:
     plain = name.strip().lower().replace("-", "_")
     if plain not in FUNCTIONS:
         raise UnknownName("function", name, FUNCTIONS)
-    return FUNCTIONS[plain](k, seed)
+    if plain in MADE:
+        make, default = MADE[plain]
+        return make(default if k is None else k)
+    if k is not None:
+        raise InputError(f"{plain} takes no k; {', '.join(MADE)} do")
+    return PLAIN[plain] if plain in PLAIN else random_function(seed)

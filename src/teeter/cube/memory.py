@@ -26,8 +26,10 @@ def available(device: torch.device | str = "cpu") -> int:
                 rooms.append(int(line.split()[1]) * 1024)
         limit = (_CGROUP / "memory.max").read_text().strip()
         if limit != "max":  # a container sees the whole machine in meminfo but is held to this
-            rooms.append(int(limit) - int((_CGROUP / "memory.current").read_text()))
-    except (OSError, ValueError):
+            used = int((_CGROUP / "memory.current").read_text())
+            pages = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+            rooms.append(int(limit) - used + int(pages["inactive_file"]))  # cached files give way
+    except (OSError, ValueError, KeyError):
         pass  # not every system has these files; physical memory is then the answer
     return max(0, min(rooms))
 

@@ -74,29 +74,34 @@ def influences_of(spectrum: Tensor) -> Tensor:
 def degree(table: Tensor, tolerance: float | None = None) -> int:
     """The largest |S| with f^(S) != 0; 0 for a constant.
 
-    A coefficient counts if it exceeds `tolerance` in size; by default see `degree_of`.
+    A coefficient counts if it exceeds `tolerance` in size: by default what rounding in the table's own type can leave
+    (values of ±1 are exact in any type). Give one where a table's values are less precise than its type.
 
     >>> from teeter import cube
     >>> degree(cube.truth_table(cube.sparse_parity(3), 6))
     3
     """
-    values = single(table).double()
-    return degree_of(walsh(values), is_signed(values), tolerance)
-
-
-def degree_of(spectrum: Tensor, signed: bool, tolerance: float | None = None) -> int:
-    """`degree` of one function whose Walsh coefficients are at hand.
-
-    The coefficients of a ±1 function are multiples of 2^-n (even ones: of 2^(1-n)), so by default those above half
-    that step count; for other functions those above the rounding error of the transform.
-    """
-    n = dimension(spectrum)
+    values = single(table)
+    spectrum = walsh(values.double())
     if tolerance is None:
-        size = float(spectrum.double().square().sum().sqrt())
-        rounding = (n + 1) * torch.finfo(spectrum.dtype).eps * size
-        tolerance = max(2.0 ** -(n + 1), rounding) if signed else rounding
-    index = (spectrum.abs() > tolerance).nonzero().squeeze(-1)
-    return max((int(weight) for weight in _weight(index, n).unique()), default=0)
+        tolerance = rounding(spectrum, torch.float64 if is_signed(values) else values.dtype)
+    return degree_of(spectrum, tolerance)
+
+
+def rounding(spectrum: Tensor, dtype: torch.dtype) -> float:
+    """What is left of a coefficient of zero after the transform of values rounded to a type."""
+    size = float(spectrum.double().square().sum().sqrt())
+    return (dimension(spectrum) + 1) * torch.finfo(dtype).eps * size
+
+
+def degree_of(spectrum: Tensor, tolerance: float) -> int:
+    """`degree` of one function whose Walsh coefficients are at hand."""
+    low = min(dimension(spectrum), _ROW)
+    of_low, of_high = (
+        _members(bits, spectrum.device).sum(-1).to(torch.int8) for bits in (low, dimension(spectrum) - low)
+    )
+    best = [torch.where(block.view(-1, 1 << low).abs() > tolerance, of_low, -64).amax(-1) for block in blocks(spectrum)]
+    return max(0, int((torch.cat(best) + of_high).max()))
 
 
 def noise_stability(table: Tensor, rho: float) -> float:
@@ -106,13 +111,13 @@ def noise_stability(table: Tensor, rho: float) -> float:
     >>> noise_stability(cube.truth_table(cube.parity, 3), 0.5)
     0.125
     """
-    if not -1 <= rho <= 1:
-        raise InputError(f"rho is a correlation between -1 and 1, got {rho}")
     return stability_of(degree_profile(single(table)), rho)
 
 
 def stability_of(profile: Tensor, rho: float) -> float:
     """Q_rho from a degree profile."""
+    if not -1 <= rho <= 1:
+        raise InputError(f"rho is a correlation between -1 and 1, got {rho}")
     return float(sum(weight * rho**k for k, weight in enumerate(profile.tolist())))
 
 
@@ -132,7 +137,7 @@ def _squares_times(spectrum: Tensor, matrix: Tensor) -> Tensor:
     """spectrum^2 in rows of 2^low entries, in float64, times a matrix of that many rows."""
     values = checked(spectrum)
     product = torch.cat([block.double().square().view(-1, len(matrix)) @ matrix for block in blocks(values)])
-    return product.view(*values.shape[:-1], -1, matrix.shape[1])
+    return product.view(*values.shape[:-1], values.shape[-1] // len(matrix), matrix.shape[1])
 
 
 @cache
@@ -146,11 +151,3 @@ def _members(n: int, device: torch.device) -> Tensor:
 def _one_hot_weight(n: int, device: torch.device) -> Tensor:
     """(2^n, n+1): 1 in the column of the number of set bits."""
     return torch.nn.functional.one_hot(_members(n, device).sum(-1).long(), n + 1).double()
-
-
-def _weight(index: Tensor, n: int) -> Tensor:
-    """The number of set bits of each index."""
-    total = torch.zeros_like(index)
-    for i in range(n):
-        total += (index >> i) & 1
-    return total

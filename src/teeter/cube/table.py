@@ -6,13 +6,15 @@ Bit i of an index (least significant first) is set where x_i = -1. Tables may be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
 from teeter.cube.memory import require
-from teeter.errors import InputError
+from teeter.errors import InputError, TooLarge
 
 __all__ = ["block_bits", "blocks", "checked", "dimension", "is_signed", "points", "truth_table"]
 
@@ -33,6 +35,7 @@ def points(
             [ 1, -1],
             [-1, -1]], dtype=torch.int8)
     """
+    n = _bits(n)
     index = torch.arange(start, 1 << n if stop is None else stop, device=device)
     return (1 - 2 * ((index.unsqueeze(-1) >> torch.arange(n, device=device)) & 1)).to(dtype)
 
@@ -41,46 +44,73 @@ def truth_table(
     f: Callable[[Tensor], Tensor],
     n: int,
     *,
-    dtype: torch.dtype = torch.float64,
+    dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
     chunk: int = 1 << 16,
 ) -> Tensor:
     """All 2^n values of f, each input evaluated once, `chunk` inputs a call.
 
-    f takes a (batch, n) tensor of ±1 and returns (batch,) or (batch, 1); a torch module works as it is and is
-    given inputs in the type and on the device of its parameters.
+    f takes a (batch, n) tensor of ±1 and returns (batch,) or (batch, 1). A torch module works as it is: it is given
+    inputs in the type and on the device of its parameters, and evaluated without dropout and the like, whatever mode
+    it is in. The table is float64 by default, and of the module's type where that is float32.
 
     >>> from teeter import cube
     >>> truth_table(cube.majority, 3)
     tensor([ 1.,  1.,  1., -1.,  1., -1., -1., -1.], dtype=torch.float64)
     """
-    if n < 0 or n != int(n):
-        raise InputError(f"the number of bits must be a whole number of at least 0, got n = {n}")
-    if dtype not in (torch.float32, torch.float64):
-        raise InputError(f"a table is float32 or float64, got {dtype}")
-    if chunk < 1:
-        raise InputError(f"chunk must be at least 1, got {chunk}")
+    n = _bits(n)
     given = dtype
     if isinstance(f, torch.nn.Module):
         weight = next((p for p in f.parameters() if p.is_floating_point()), None)
         if weight is not None:
             given, device = weight.dtype, weight.device if device is None else device
+            dtype = torch.float32 if dtype is None and given == torch.float32 else dtype
+    dtype = torch.float64 if dtype is None else dtype
+    if dtype not in (torch.float32, torch.float64):
+        raise InputError(f"a table is float32 or float64, got {dtype}")
+    if chunk < 1:
+        raise InputError(f"chunk must be at least 1, got {chunk}")
     device = torch.device("cpu" if device is None else device)
     require(dtype.itemsize << n, f"a table of n = {n} bits", device)
     table = torch.empty(1 << n, dtype=dtype, device=device)
-    with torch.no_grad():
+    with torch.no_grad(), _at_rest(f):
         for start in range(0, len(table), chunk):
             stop = min(start + chunk, len(table))
-            values = f(points(n, start, stop, dtype=given, device=device))
+            values = f(points(n, start, stop, dtype=given or dtype, device=device))
             table[start:stop] = _column(values, stop - start)
     return checked(table)
+
+
+def _bits(n: int) -> int:
+    try:
+        bits = operator.index(n)
+    except TypeError:
+        raise InputError(f"the number of bits is a whole number, got n = {n!r}") from None
+    if bits < 0:
+        raise InputError(f"the number of bits is at least 0, got n = {n}")
+    if bits > 60:
+        raise TooLarge(f"n = {n} bits have 2^{n} inputs, more than any memory holds")
+    return bits
+
+
+@contextmanager
+def _at_rest(f: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """A module in evaluation mode, and afterwards each of its parts in the mode it was in."""
+    modes = {part: part.training for part in f.modules()} if isinstance(f, torch.nn.Module) else {}
+    try:
+        for part in modes:
+            part.training = False
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
 
 
 def _column(values: Tensor, rows: int) -> Tensor:
     if not isinstance(values, Tensor) or values.shape not in ((rows,), (rows, 1)):
         shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
         raise InputError(f"f was given {rows} inputs and must return one number for each, got {shape}")
-    return values.reshape(rows)
+    return real(values).reshape(rows)
 
 
 def dimension(table: Tensor) -> int:
@@ -93,9 +123,9 @@ def dimension(table: Tensor) -> int:
 
 def checked(table: Tensor) -> Tensor:
     """The table as contiguous float32 or float64, or a clear error. Integers become float64."""
-    n = dimension(table)
-    if table.dtype == torch.bool or table.is_complex():
-        raise InputError(f"a table holds real numbers, got {table.dtype}: write true as -1 and false as +1")
+    if not isinstance(table, Tensor):
+        raise InputError(f"a table is a torch tensor, got {type(table).__name__}: torch.as_tensor makes one")
+    n = dimension(real(table))
     if table.dtype not in (torch.float32, torch.float64):
         table = table.double()
     # A sum is NaN or infinite if any entry is; only then is it worth looking at each of them.
@@ -105,10 +135,18 @@ def checked(table: Tensor) -> Tensor:
     return table.detach().contiguous()
 
 
+def real(values: Tensor) -> Tensor:
+    """The values, if they are real numbers."""
+    if values.dtype == torch.bool or values.is_complex():
+        raise InputError(f"a function on the cube has real values, got {values.dtype}: write true as -1, false as +1")
+    return values
+
+
 def block_bits(device: torch.device) -> int:
-    """log2 of how many entries to work on at a time: on a CPU what its second-level cache holds (half a megabyte to
-    one), elsewhere enough to keep the device busy without doubling the memory of a large table."""
-    return 17 if device.type == "cpu" else 24
+    """log2 of how many entries to work on at a time: on a CPU what its caches hold (4 to 8 MB; smaller blocks gain
+    nothing on an idle machine and lose much on a busy one, where threads wait for each other at every step), elsewhere
+    enough to keep the device busy without doubling the memory of a large table."""
+    return 20 if device.type == "cpu" else 24
 
 
 def blocks(x: Tensor) -> tuple[Tensor, ...]:

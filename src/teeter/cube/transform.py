@@ -51,13 +51,18 @@ def walsh_(table: Tensor) -> Tensor:
 
 def inverse_walsh(spectrum: Tensor) -> Tensor:
     """The table of f from its coefficients: f(x) = sum over S of f^(S) chi_S(x)."""
-    return _transform_(checked(spectrum).clone(), scale=False)
+    given = checked(spectrum)
+    require(given.numel() * given.itemsize, f"the table of n = {dimension(given)} bits", given.device)
+    return _transform_(given.clone(), scale=False)
 
 
 def _transform_(x: Tensor, scale: bool) -> Tensor:
     n = dimension(x)
     factor = 2.0**-n if scale else 1.0  # a power of two: multiplying by it is exact
-    return kronecker_(x, n, factor) if x.device.type == "cpu" else butterflies_(x, n).mul_(factor)
+    if x.device.type != "cpu":
+        return butterflies_(x, n).mul_(factor)
+    with torch.autocast("cpu", enabled=False):  # a user's choice for models, not for this
+        return kronecker_(x, n, factor)
 
 
 def butterflies_(x: Tensor, n: int) -> Tensor:
@@ -98,8 +103,8 @@ def hadamard(width: int, dtype: torch.dtype) -> Tensor:
 def groups(n: int, device: torch.device) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The n bits in groups (low, width) of at most four: those within a block, and those across blocks.
 
-    >>> groups(18, torch.device("cpu"))
-    ([(0, 4), (4, 4), (8, 4), (12, 4)], [(16, 2)])
+    >>> groups(22, torch.device("cpu"))
+    ([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4)], [(20, 2)])
     """
     every = [(low, min(_BITS, n - low)) for low in range(0, n, _BITS)]
     near = [(low, width) for low, width in every if low + width <= block_bits(device)]

@@ -1,7 +1,7 @@
 """Estimators: every answer is an Estimate, a value that knows its doubt."""
 
 from teeter.measure.changes import kl_divergence, label_flip, logit_distance, quarter_square
-from teeter.measure.estimate import Estimate, mean_of_inputs
+from teeter.measure.estimate import Estimate
 from teeter.measure.sensitivity import Sensitivity, merge, sensitivity
 from teeter.measure.tally import Tally
 from teeter.measure.token_map import TokenMap, token_map
@@ -14,7 +14,6 @@ __all__ = [
     "kl_divergence",
     "label_flip",
     "logit_distance",
-    "mean_of_inputs",
     "merge",
     "quarter_square",
     "sensitivity",

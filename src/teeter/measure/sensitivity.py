@@ -81,8 +81,6 @@ def sensitivity(
     plan = _plan(design, positions, seed, subset, draws)
     limit, default = _limit(plan, precision, half_width, budget)
     precision = 0.05 if default else precision
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence lies in (0, 1), got {confidence}")
     part, parts = shard
     if not 0 <= part < parts:
         raise InputError(f"shard is (k, of) with 0 <= k < of, got {shard}")

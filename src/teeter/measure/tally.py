@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 import torch
-from scipy.special import betaincinv, stdtrit
 from torch import Tensor
 
 from teeter.errors import InputError
@@ -25,7 +24,8 @@ class Tally:
 
     sums: Tensor
     counts: Tensor
-    rate: bool = True  # changes were truth values
+    rate: bool = True  # changes were truth values, or means of them
+    draws: float | None = None  # how many changes there were, where the counts do not say
 
     @classmethod
     def empty(cls, inputs: int) -> Tally:
@@ -44,9 +44,19 @@ class Tally:
     def by_input(self) -> Tally:
         """Every input met counts once, with the mean of its changes: for designs that try all tokens of an input."""
         met = self.counts > 0
-        return Tally(torch.where(met, self.sums / self.counts.clamp_min(1), 0.0), met.double(), self.rate)
+        means = torch.where(met, self.sums / self.counts.clamp_min(1), 0.0)
+        return Tally(means, met.double(), self.rate, float(self.counts.sum()))
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
+        """The mean change with its interval.
+
+        >>> Tally(torch.zeros(100), torch.ones(100)).estimate()
+        0 [0, 0.0362167]
+        """
+        from scipy.special import stdtrit
+
+        if not 0 < confidence < 1:
+            raise InputError(f"confidence lies in (0, 1), got {confidence}")
         met = self.counts > 0
         inputs = int(met.sum())
         if inputs < 2:
@@ -58,25 +68,28 @@ class Tally:
         if not self.rate:
             half = -float(stdtrit(inputs - 1, (1 - confidence) / 2)) * math.sqrt(variance)
             return Estimate(p, p - half, p + half, inputs, confidence)
-        return Estimate(p, *_proportion(p, variance, inputs, total, confidence), inputs, confidence)
+        most = total if self.draws is None else self.draws
+        return Estimate(p, *_proportion(p, variance, inputs, most, confidence), inputs, confidence)
 
 
-def _proportion(p: float, variance: float, inputs: int, total: float, confidence: float) -> tuple[float, float]:
+def _proportion(p: float, variance: float, inputs: int, draws: float, confidence: float) -> tuple[float, float]:
     """Clopper and Pearson's interval at the effective sample size p (1 - p) / variance (Korn & Graubard 1998).
 
-    Where nothing has flipped, or everything, the variance says nothing; in the worst case each input is all or none,
-    so the inputs are what counts.
+    Where all inputs agree the variance says nothing; in the worst case each input is all or none, so the inputs are
+    what counts. Otherwise the draws are the most that can count.
     """
+    from scipy.special import betaincinv, stdtrit
+
     tail = (1 - confidence) / 2
     p = min(max(p, 0.0), 1.0)
     if p in (0.0, 1.0) or variance == 0:
         effective = float(inputs)
     else:
-        effective = min(p * (1 - p) / variance, total)
+        effective = min(p * (1 - p) / variance, draws)
         # Student's quantile for the inputs in place of the normal one at the effective size.
         if effective > 1:
             effective *= (float(stdtrit(effective - 1, tail)) / float(stdtrit(inputs - 1, tail))) ** 2
-        effective = min(effective, total)
+        effective = min(effective, draws)
     flips = p * effective
     low = 0.0 if p == 0 else float(betaincinv(flips, effective - flips + 1, tail))
     high = 1.0 if p == 1 else float(betaincinv(flips + 1, effective - flips, 1 - tail))

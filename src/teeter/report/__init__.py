@@ -1,8 +1,8 @@
 """Figures, tables and the page, all drawn from the store alone."""
 
 from teeter.report.cube import cube_figure
-from teeter.report.drawing import save, svg
+from teeter.report.drawing import drawable, save, svg
 from teeter.report.page import render, write_page
 from teeter.report.terminal import claims_table
 
-__all__ = ["claims_table", "cube_figure", "render", "save", "svg", "write_page"]
+__all__ = ["claims_table", "cube_figure", "drawable", "render", "save", "svg", "write_page"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def cube_figure(result: Analysis, title: str) -> Figure:
     left.bar(range(len(profile)), profile, color="C0", width=0.8)
     left.set(xlabel="degree $k$", ylabel="weight $W_k$", title="Degree profile")
 
-    values = result.local.double()
+    values = result.local.double().cpu()
     if result.signed:
         counts = values.long().bincount(minlength=result.n + 1).double() / values.numel()
         right.bar(range(result.n + 1), counts.tolist(), color="C2", width=0.8)
@@ -30,7 +31,9 @@ def cube_figure(result: Analysis, title: str) -> Figure:
         right.bar([value], [1.0], color="C2", width=0.1 * (value or 1))
         right.set(xlabel="sensitivity $s(x, f)$, the same at every input", xlim=(0, 2 * value or 1))
     else:
-        right.hist(values.numpy(), bins=40, weights=[1 / values.numel()] * values.numel(), color="C2")
+        edges = torch.linspace(float(values.min()), float(values.max()), 41, dtype=torch.float64)
+        counts = torch.histc(values, bins=40, min=float(edges[0]), max=float(edges[-1])) / values.numel()
+        right.stairs(counts.numpy(), edges.numpy(), fill=True, color="C2")
         right.set_xlabel("sensitivity $s(x, f)$")
     left_end, right_end = right.get_xlim()
     beyond = result.average_sensitivity > (left_end + right_end) / 2  # then its label has room on the left only

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from matplotlib.figure import Figure
 
 from teeter.errors import InputError
 
-__all__ = ["LOOK", "save", "svg"]
+__all__ = ["FORMATS", "LOOK", "drawable", "replace_file", "save", "svg"]
+
+FORMATS = (".svg", ".png", ".pdf")
 
 LOOK: dict[Any, Any] = {
     # Okabe & Ito's palette: told apart by readers with any colour vision, and in print.
@@ -49,13 +53,28 @@ def svg(draw: Callable[[], Figure], name: str) -> str:
 
 def save(draw: Callable[[], Figure], place: Path | str) -> Path:
     """The figure in a file, in the format its ending names."""
-    place = Path(place)
-    known = sorted(Figure().canvas.get_supported_filetypes())
-    if place.suffix.lstrip(".").lower() not in known:
-        raise InputError(f"cannot draw to '{place}': the name must end in one of .{', .'.join(known)}")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    place = drawable(place)
+    kind = place.suffix.lower().lstrip(".")
+    data = io.BytesIO()
     with matplotlib.rc_context({**LOOK, "svg.hashsalt": place.name}):
-        drawing = draw()
-        metadata = {"Date": None} if place.suffix == ".svg" else None
-        drawing.savefig(place, metadata=metadata)
+        draw().savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return replace_file(place, data.getvalue())
+
+
+def drawable(place: Path | str) -> Path:
+    """The place, if its ending names a format; asked before the work that leads to the picture."""
+    if Path(place).suffix.lower() not in FORMATS:
+        raise InputError(f"cannot draw to '{place}': the name must end in one of {', '.join(FORMATS)}")
+    return Path(place)
+
+
+def replace_file(place: Path, data: bytes) -> Path:
+    """Put a file in its place in one step: a reader sees the old one or the new one, never half."""
+    part = place.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, place)
+    finally:
+        part.unlink(missing_ok=True)
     return place

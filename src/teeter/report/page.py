@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
 import teeter
-from teeter.report.drawing import svg
-from teeter.report.words import MARKS, number, tally
+from teeter.report.drawing import replace_file, svg
+from teeter.report.words import MARKS, interval_heading, number, tally
 from teeter.runs import Store
 from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
 
@@ -69,13 +67,7 @@ def write_page(store: Store, out: Path | str) -> Path:
     """The page as index.html in the folder `out`, replaced in one step."""
     place = Path(out) / "index.html"
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        part.write_text(render(store), encoding="utf-8")
-        os.replace(part, place)
-    finally:
-        part.unlink(missing_ok=True)
-    return place
+    return replace_file(place, render(store).encode())
 
 
 def _head(shown: list[Outcome]) -> str:
@@ -119,7 +111,8 @@ def _claims(judgements: list[Judgement]) -> str:
         )
     return (
         '<div class="wide"><table><thead><tr><th>claim</th><th class="n">published</th><th class="n">measured</th>'
-        f'<th class="n">interval</th><th>verdict</th></tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+        f'<th class="n">{interval_heading(judgements)}</th><th>verdict</th></tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

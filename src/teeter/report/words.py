@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from teeter.studies import Judgement
 
-__all__ = ["MARKS", "number", "tally"]
+__all__ = ["MARKS", "interval_heading", "number", "tally"]
 
 MARKS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?", "not run at this tier": "–"}
 
@@ -25,3 +25,9 @@ def tally(judgements: Iterable[Judgement]) -> str:
     """How many claims came out which way."""
     verdicts = Counter(judgement.verdict for judgement in judgements)
     return ", ".join(f"{mark} {verdicts[verdict]} {verdict}" for verdict, mark in MARKS.items() if verdicts[verdict])
+
+
+def interval_heading(judgements: Iterable[Judgement]) -> str:
+    """What to write above the intervals: the confidence they hold with."""
+    held = {j.estimate.confidence for j in judgements if j.estimate and j.estimate.half_width}
+    return f"{' and '.join(f'{100 * c:.3g} %' for c in sorted(held))} interval" if held else "interval"

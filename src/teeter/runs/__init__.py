@@ -2,6 +2,6 @@
 
 from teeter.runs.execute import execute
 from teeter.runs.spec import digest, fields_of
-from teeter.runs.store import Run, Store
+from teeter.runs.store import Run, Store, tidy
 
-__all__ = ["Run", "Store", "digest", "execute", "fields_of"]
+__all__ = ["Run", "Store", "digest", "execute", "fields_of", "tidy"]

@@ -28,7 +28,7 @@ def execute(
     `finished` is told how many are done, first those found and then one by one. What is saved stays saved,
     whatever happens to this process; calling again goes on from there.
     """
-    store.sweep()
+    store.prepare(study)
     keys = [digest(study, revision, spec) for spec in specs]
     missing = [(key, spec) for key, spec in zip(keys, specs, strict=True) if not store.has(study, key)]
     done = len(keys) - len(missing)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +24,10 @@ from teeter.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Run", "Store"]
+__all__ = ["Run", "Store", "tidy"]
 
 _STALE = 24 * 3600  # seconds after which an unfinished file is nobody's any more
+_UNFINISHED = re.compile(r"\.[0-9a-z]+\.[0-9a-f]{32}\.part")
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,13 @@ class Run:
     provenance: dict[str, Any]
 
     def __post_init__(self) -> None:
-        for row in self.rows:
-            shared = sorted(set(row) & ({*self.spec, "study", "run"}))
-            if shared:
-                raise InputError(f"{self.study}: a row may not repeat a column of its spec, got {', '.join(shared)}")
+        kinds = isinstance(self.spec, dict), isinstance(self.provenance, dict), isinstance(self.rows, list)
+        if not all(kinds) or not self.rows or not all(isinstance(row, dict) for row in self.rows):
+            raise InputError(f"{self.study}: a run has a spec, provenance and at least one row, each a mapping")
+        taken = {"run", "seconds"}  # columns the table adds
+        for columns, others in [(self.spec, taken), *((row, taken | set(self.spec)) for row in self.rows)]:
+            if shared := sorted(set(columns) & others):
+                raise InputError(f"{self.study}: the column {', '.join(shared)} is already taken")
 
 
 class Store:
@@ -82,7 +88,7 @@ class Store:
             run = Run(**json.loads(place.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise InputError(f"no run {key} of {study} in {self.folder}") from None
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, KeyError) as problem:
             raise InputError(f"{place} is damaged ({problem}): delete it and run the study again") from None
         if (run.study, run.key) != (study, key):
             raise InputError(f"{place} holds the run {run.study}/{run.key}: put it back in its place")
@@ -97,32 +103,38 @@ class Store:
 
     def table(self, study: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
         """One tidy table: a line for each row of each run, with the run's key, its spec and its seconds."""
-        import pandas as pd
+        return tidy(self.runs(study, keys))
 
-        lines = [
+    def prepare(self, study: str) -> None:
+        """Make the study's folder, and remove what writers that were killed long ago left unfinished in it."""
+        folder = self.folder / study
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(".*.part"):
+            if not _UNFINISHED.fullmatch(part.name):
+                continue  # not ours
+            with suppress(FileNotFoundError):  # its writer has just finished it
+                if time.time() - part.stat().st_mtime > _STALE:
+                    part.unlink()
+
+
+def tidy(runs: Iterable[Run]) -> pd.DataFrame:
+    """Runs as one table."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
             {"run": run.key, **run.spec, **row, "seconds": run.provenance.get("seconds")}
-            for run in self.runs(study, keys)
+            for run in runs
             for row in run.rows
         ]
-        return pd.DataFrame(lines)
-
-    def sweep(self) -> int:
-        """Remove what writers that were killed long ago left unfinished; returns how many files."""
-        stale = [part for part in self.folder.glob("**/.*.part") if time.time() - part.stat().st_mtime > _STALE]
-        for part in stale:
-            part.unlink(missing_ok=True)
-        return len(stale)
+    )
 
 
 def _flush_folder(folder: Path) -> None:
     # So that the new name, not only the file, outlives a power cut. Not every file system offers this.
-    try:
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

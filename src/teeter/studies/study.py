@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from teeter.errors import UnknownName
 from teeter.measure import Estimate
-from teeter.runs import Store, digest, execute
+from teeter.runs import Store, digest, execute, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,8 +111,9 @@ class Study:
     def outcome(self, tier: str, store: Store) -> Outcome:
         """What is there of the tier, finished or not; claims it cannot speak to stay open."""
         keys = [key for key in self.keys(tier) if store.has(self.name, key)]
-        table = store.table(self.name, keys)
-        provenance = [run.provenance for run in store.runs(self.name, keys)]
+        runs = list(store.runs(self.name, keys))
+        table = tidy(runs)
+        provenance = [run.provenance for run in runs]
         complete = len(keys) == len(self.specs(tier))
         judged = table if complete else table.iloc[0:0]  # half a grid decides nothing
         return Outcome(self, tier, table, [claim.judge(judged) for claim in self.claims], provenance)
