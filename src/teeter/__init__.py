@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from teeter import counter, cube, data, measure, perturb, report, runs, studies
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
-    from teeter.measure import Estimate, sensitivity, token_map
+    from teeter.measure import Estimate, blowup, doctor, parameter_norm, sensitivity, sharpness, token_map
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,8 @@ _HOME = {
         for room in ("counter", "cube", "data", "measure", "perturb", "report", "runs", "studies")
     },
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
-    **{name: "teeter.measure" for name in ("Estimate", "sensitivity", "token_map")},
+    **{name: "teeter.measure" for name in ("Estimate", "blowup", "doctor", "parameter_norm")},
+    **{name: "teeter.measure" for name in ("sensitivity", "sharpness", "token_map")},
 }
 
 __all__ = [
@@ -34,14 +35,18 @@ __all__ = [
     "TeeterError",
     "TooLarge",
     "UnknownName",
+    "blowup",
     "counter",
     "cube",
     "data",
+    "doctor",
     "measure",
+    "parameter_norm",
     "perturb",
     "report",
     "runs",
     "sensitivity",
+    "sharpness",
     "studies",
     "token_map",
 ]

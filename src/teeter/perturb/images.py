@@ -74,6 +74,8 @@ class PatchReplace:
     """One patch exchanged: for the patch at the same place of an image drawn from `source`, or, without a source,
     for Gaussian noise of variance sigma2 (V Def. 4.1 with the patch as the token)."""
 
+    replaces = True  # at a variance of zero it still changes the image
+
     patch: int
     source: Tensor | None = None
     sigma2: float = 1.0

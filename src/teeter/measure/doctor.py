@@ -1,0 +1,121 @@
+"""Is what would be measured what was meant? Looks for the usual reasons why a sensitivity is nonsense."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from teeter.errors import TeeterError
+from teeter.measure.changes import label_flip
+from teeter.measure.forward import outputs
+from teeter.measure.sensitivity import check_mode
+from teeter.perturb import Inputs, Noise, Perturbation
+from teeter.perturb.inputs import count, take
+
+__all__ = ["Finding", "doctor"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong (a sensitivity would be nonsense) or worth knowing, and what to do."""
+
+    wrong: bool
+    what: str
+
+    def __str__(self) -> str:
+        return f"{'wrong' if self.wrong else 'note'}: {self.what}"
+
+
+def doctor(
+    model: Callable[[Any], Any],
+    inputs: Inputs,
+    perturbation: Perturbation | None = None,
+    labels: Tensor | None = None,
+    rows: int = 32,
+) -> list[Finding]:
+    """What is wrong, or worth knowing, before a model is measured; an empty list is a clean bill of health.
+
+    Looks at the first `rows` inputs: training mode, answers that differ from one forward to the next or with the
+    company of other inputs, NaN, constant answers, labels that are not classes, tokens that are not there, hooks that
+    do not fire or fire twice, and, for perturbations with a strength, flips at a strength of zero.
+
+    >>> model = nn.Sequential(nn.Linear(3, 2), nn.Dropout())
+    >>> for finding in doctor(model, torch.ones(4, 3)):
+    ...     print(finding)
+    wrong: the model is in training mode and has Dropout: call model.eval() first
+    """
+    try:
+        check_mode(model)
+    except TeeterError as problem:
+        return [Finding(True, str(problem))]  # all else would only echo it
+    some = take(inputs, torch.arange(min(rows, count(inputs))))
+    n = count(some)
+    try:
+        with torch.no_grad():
+            first, second = (outputs(model(some), n) for _ in range(2))
+            alone = torch.cat([outputs(model(take(some, torch.tensor([i]))), 1) for i in range(n)])
+    except TeeterError as problem:
+        return [Finding(True, str(problem))]
+    found = [*_answers(first, second, alone), *_labels(first, labels)]
+    if perturbation is not None:
+        found += _nudges(model, some, n, perturbation, first)
+    if isinstance(model, nn.Module) and model.training:
+        found.append(Finding(False, "the model is in training mode, though nothing in it depends on that"))
+    return found
+
+
+def _answers(first: Tensor, second: Tensor, alone: Tensor) -> Iterator[Finding]:
+    if not torch.equal(first, second):
+        size = float((first - second).abs().max())
+        yield Finding(
+            True, f"two forwards of the same inputs differ by up to {size:.3g}: the model is not deterministic"
+        )
+    scale = float(first.abs().max()) or 1.0
+    if float((first - alone).abs().max()) > 1e-3 * scale:
+        yield Finding(True, "an input's output depends on the others in its batch (batch statistics, or a wrong axis?)")
+    if len(first) > 1 and float((first - first[:1]).abs().max()) <= 1e-7 * scale:
+        yield Finding(True, "all outputs are the same: the model does not look at its inputs")
+    elif first.ndim == 2 and first.shape[1] > 1 and len(first.argmax(-1).unique()) == 1 and len(first) > 1:
+        yield Finding(False, "every answer is the same class on the inputs looked at")
+
+
+def _labels(first: Tensor, labels: Tensor | None) -> Iterator[Finding]:
+    if labels is None:
+        return
+    classes = first.shape[1] if first.ndim == 2 and first.shape[1] > 1 else 2
+    known = {-1, 0, 1} if classes == 2 and first.ndim == 1 else set(range(classes))
+    if labels.is_floating_point() and not bool((labels == labels.round()).all()):
+        yield Finding(True, "labels are not whole numbers")
+    elif not set(labels.unique().tolist()) <= known:
+        yield Finding(
+            True, f"labels go from {int(labels.min())} to {int(labels.max())}, the model has {classes} classes"
+        )
+
+
+def _nudges(
+    model: Callable[[Any], Any], some: Inputs, n: int, perturbation: Perturbation, clean: Tensor
+) -> Iterator[Finding]:
+    try:
+        positions = perturbation.positions(some).cpu()
+        empty = int((~positions.any(-1)).sum())
+        if empty:
+            yield Finding(empty == n, f"{empty} of {n} inputs have no token to perturb")
+        if empty == n:
+            return
+        token = positions.long().argmax(-1)
+        noise = Noise(0, torch.arange(n), token, torch.zeros_like(token))
+        with torch.no_grad():
+            outputs(perturbation.run(model, some, noise), n)
+            if dataclasses.is_dataclass(perturbation) and hasattr(perturbation, "sigma2"):
+                still: Any = dataclasses.replace(perturbation, sigma2=0.0)  # pyright: ignore[reportArgumentType]
+                answer = outputs(still.run(model, some, noise), n)
+                flips = int(label_flip(clean, answer).sum())
+                if flips and not getattr(perturbation, "replaces", False):
+                    yield Finding(True, f"{flips} of {n} answers change at a noise of zero")
+    except TeeterError as problem:
+        yield Finding(True, str(problem))

@@ -1,0 +1,153 @@
+"""How much does a network change when all of its weights are nudged?
+
+H Eq. 15, the average direction sharpness: E_x E_Delta |T_{theta + Delta}(x) - T_theta(x)|^2 over Delta on a sphere of
+radius rho, or, as H's experiments have it, Gaussian with standard deviation rho. V section 7.2: ShOp, the same with
+the absolute difference, and ShPred, how often the answer changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from teeter import counter
+from teeter.errors import InputError
+from teeter.measure.changes import label_flip
+from teeter.measure.estimate import Estimate
+from teeter.measure.forward import Batches, outputs
+from teeter.measure.sensitivity import check_mode
+from teeter.perturb import Inputs
+from teeter.perturb.inputs import count, take
+
+__all__ = ["parameter_norm", "sharpness"]
+
+KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "direction": lambda clean, nudged: (clean - nudged).double().square().flatten(1).sum(-1),
+    "output": lambda clean, nudged: (clean - nudged).double().abs().flatten(1).sum(-1),
+    "prediction": lambda clean, nudged: label_flip(clean, nudged).double(),
+}
+
+
+def sharpness(
+    model: nn.Module,
+    inputs: Inputs,
+    kind: Literal["direction", "output", "prediction"] = "direction",
+    *,
+    rho: float = 0.02,
+    law: Literal["gaussian", "sphere"] = "gaussian",
+    draws: int = 10,
+    skip: Sequence[str] = (),
+    confidence: float = 0.95,
+    seed: int = 0,
+    batch: int | str = "auto",
+    together: bool = True,
+) -> Estimate:
+    """Mean change over inputs and `draws` weight perturbations, each shared by all inputs.
+
+    `law="gaussian"`: every weight moves by noise of standard deviation rho; `"sphere"`: the whole vector of weights
+    moves by exactly rho. Parameters whose name contains one of `skip` (say, position encodings) stay. Several outputs
+    are added up. Perturbed copies run as one batched program where the model allows it and `together` is not False, and
+    one by one otherwise, with the same answer. Inputs and draws are both random, and the interval allows for both.
+
+    >>> _ = torch.manual_seed(0)
+    >>> line = nn.Linear(3, 1, bias=False)  # T changes by Delta x, so its mean square is rho^2 |x|^2
+    >>> estimate = sharpness(line, torch.eye(3).repeat(50, 1), rho=0.1, draws=100)
+    >>> estimate.low < 0.01 < estimate.high
+    True
+    """
+    if kind not in KINDS:
+        raise InputError(f"the kind is {', '.join(KINDS)}, got '{kind}'")
+    if law not in ("gaussian", "sphere"):
+        raise InputError(f"the law is 'gaussian' or 'sphere', got '{law}'")
+    if not (rho >= 0 and math.isfinite(rho)) or draws < 2:
+        raise InputError(f"rho is at least 0 and draws at least 2, got rho = {rho} and draws = {draws}")
+    if not isinstance(model, nn.Module):
+        raise InputError(f"sharpness needs a torch module, got {type(model).__name__}")
+    check_mode(model)
+    n = count(inputs)
+    if n < 2:
+        raise InputError("an interval needs at least two inputs")
+    changes = torch.empty(draws, n, dtype=torch.float64)
+    copies = _copies(model, rho, law, draws, skip, seed)
+    stacked = together and _allows_vmap(model, copies, take(inputs, torch.arange(1)))
+
+    def work(start: int, stop: int) -> None:
+        here = take(inputs, torch.arange(start, stop))
+        rows = stop - start
+        with torch.no_grad():
+            clean = outputs(model(here), rows).reshape(rows, -1)
+            if stacked:
+                many = _together(model, copies, here)
+                nudged = [outputs(one, rows) for one in many]
+            else:
+                nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
+        for draw, answer in enumerate(nudged):
+            changes[draw, start:stop] = KINDS[kind](clean, answer.reshape(rows, -1)).cpu()
+
+    Batches(batch).run(0, n, work)
+    return _crossed(changes, confidence)
+
+
+def parameter_norm(model: nn.Module, skip: Sequence[str] = ()) -> float:
+    """The Euclidean norm of all parameters, without those whose name contains one of `skip` (H section 7.1)."""
+    kept = [weight.detach().double() for name, weight in model.named_parameters() if not _skipped(name, skip)]
+    return float(torch.stack([weight.square().sum().cpu() for weight in kept]).sum().sqrt()) if kept else 0.0
+
+
+def _skipped(name: str, skip: Sequence[str]) -> bool:
+    return any(part in name for part in skip)
+
+
+def _copies(
+    model: nn.Module, rho: float, law: str, draws: int, skip: Sequence[str], seed: int
+) -> list[dict[str, Tensor]]:
+    """The perturbed parameters of every draw; noise is a pure function of (seed, draw, parameter, place)."""
+    moved = [(name, weight.detach()) for name, weight in model.named_parameters() if not _skipped(name, skip)]
+    if not moved:
+        raise InputError("no parameter is left to perturb")
+    copies = []
+    for draw in range(draws):
+        steps = [
+            counter.normal(seed, torch.tensor(draw), torch.tensor(number), torch.arange(weight.numel()))
+            for number, (_, weight) in enumerate(moved)
+        ]
+        length = math.sqrt(sum(float(step.square().sum()) for step in steps)) if law == "sphere" else 1.0
+        copies.append(
+            {
+                name: weight + (rho / length * step).reshape(weight.shape).to(weight)
+                for (name, weight), step in zip(moved, steps, strict=True)
+            }
+        )
+    return copies
+
+
+def _together(model: nn.Module, copies: list[dict[str, Tensor]], here: Inputs) -> Tensor:
+    stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]}
+    return vmap(lambda weights: functional_call(model, weights, (here,)))(stack)
+
+
+def _allows_vmap(model: nn.Module, copies: list[dict[str, Tensor]], one: Inputs) -> bool:
+    """Whether the model runs under vmap and then says the same, tried on one input and two copies."""
+    try:
+        with torch.no_grad():
+            many = _together(model, copies[:2], one)
+            alone = torch.stack([functional_call(model, copy, (one,)) for copy in copies[:2]])
+        return bool(torch.allclose(many, alone, rtol=1e-4, atol=1e-5))
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return False  # no rule for one of its operations, or outputs that are not plain tensors
+
+
+def _crossed(changes: Tensor, confidence: float) -> Estimate:
+    """The mean of draws x inputs, both random: Var = Var(mean of a draw) / draws + Var(mean of an input) / inputs."""
+    from scipy.special import stdtrit
+
+    draws, n = changes.shape
+    mean = float(changes.mean())
+    variance = float(changes.mean(1).var()) / draws + float(changes.mean(0).var()) / n
+    half = -float(stdtrit(min(draws, n) - 1, (1 - confidence) / 2)) * math.sqrt(variance)
+    return Estimate(mean, max(0.0, mean - half), mean + half, n, confidence)  # no kind of change is negative

@@ -1,0 +1,129 @@
+"""Sharpness and norm of models for which both are known in closed form."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from teeter.errors import InputError
+from teeter.measure import parameter_norm, sharpness
+
+
+def line(dimension=20, seed=0):
+    torch.manual_seed(seed)
+    return nn.Linear(dimension, 1, bias=False).double()
+
+
+def sample(rows=300, dimension=20):
+    return torch.randn(rows, dimension, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_a_linear_model_has_sharpness_rho_squared_times_length_squared():
+    x = sample()
+    model = line()
+    truth = float(x.square().sum(-1).mean())
+    gauss = sharpness(model, x, rho=0.1, draws=200, confidence=0.999)
+    assert gauss.low <= 0.01 * truth <= gauss.high
+    assert gauss.half_width < 0.5 * gauss.value
+    sphere = sharpness(model, x, rho=0.1, law="sphere", draws=200, confidence=0.999)
+    assert sphere.low <= 0.01 * truth / 20 <= sphere.high
+
+
+def test_output_and_prediction_of_a_linear_model():
+    x, model = sample(), line()
+    lengths = x.norm(dim=-1)
+    output = sharpness(model, x, "output", rho=0.1, draws=200, confidence=0.999)
+    assert output.low <= float((0.1 * lengths * math.sqrt(2 / math.pi)).mean()) <= output.high
+    margin = model(x).detach().squeeze(-1).abs()
+    chance = float(torch.special.ndtr(-margin / (0.1 * lengths)).mean())
+    prediction = sharpness(model, x, "prediction", rho=0.1, draws=200, confidence=0.999)
+    assert prediction.low <= chance <= prediction.high
+
+
+def test_the_sphere_has_its_radius():
+    """With one input along a coordinate axis, no output moves by more than rho, and over all axes they add to rho^2."""
+    model = line(6)
+    every = sharpness(model, torch.eye(6).double(), rho=0.3, law="sphere", draws=5)
+    assert every.value * 6 == pytest.approx(0.09)
+
+
+class Two(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part, self.head = part, nn.Linear(8, 2)
+
+    def forward(self, x):
+        answer = self.part(x)
+        return self.head((answer[0] if isinstance(answer, tuple) else answer).mean(1))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        nn.Linear(8, 8),
+        nn.LSTM(8, 8, batch_first=True),  # has no rule under vmap
+        nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+    ],
+    ids=["linear", "lstm", "transformer"],
+)
+@pytest.mark.filterwarnings("ignore:RNN module weights")
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_together_and_one_by_one_agree(part):
+    torch.manual_seed(0)
+    model = Two(part).eval()
+    x = torch.randn(12, 5, 8)
+    for kind in ("direction", "output", "prediction"):
+        together = sharpness(model, x, kind, rho=0.05, draws=4)
+        alone = sharpness(model, x, kind, rho=0.05, draws=4, together=False, batch=5)
+        assert together.value == pytest.approx(alone.value, rel=1e-4, abs=1e-7)
+
+
+def test_what_is_skipped_stays():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1)).double()
+    x = sample(10, 4)
+    assert sharpness(model, x, skip=("0.", "1.weight"), rho=0.5, draws=300).value == pytest.approx(0.25, rel=0.3)
+    with pytest.raises(InputError, match="no parameter is left"):
+        sharpness(model, x, skip=("weight", "bias"))
+    assert sharpness(model, x, rho=0.0).value < 1e-30
+
+
+def test_same_seed_same_answer_whatever_the_batch():
+    model, x = line(), sample(50)
+    values = {sharpness(model, x, batch=batch, seed=4).value for batch in (1, 7, 50)}
+    assert max(values) - min(values) < 1e-15
+    assert sharpness(model, x, seed=5).value not in values
+
+
+def test_intervals_allow_for_the_draws_being_shared():
+    """Few draws: the spread between them, not between inputs, is what the interval must hold."""
+    x, model = sample(500), line()
+    truth = 0.0004 * float(torch.tensor(20.0))  # E |x|^2 = 20
+    covered = sum((e := sharpness(model, x, draws=8, seed=s)).low <= truth <= e.high for s in range(150))
+    assert covered >= 133  # 95 % of 150, less two and a half standard errors
+
+
+def test_parameter_norm():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    for weight in model.parameters():
+        nn.init.constant_(weight, 2.0)
+    assert parameter_norm(model) == pytest.approx(2 * math.sqrt(6 + 2 + 2 + 1))
+    assert parameter_norm(model, skip=("1.",)) == pytest.approx(2 * math.sqrt(8))
+    assert parameter_norm(model, skip=("",)) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(kind="loss"), "the kind is direction, output, prediction"),
+        (dict(law="cube"), "'gaussian' or 'sphere'"),
+        (dict(rho=-1.0), "rho is at least 0"),
+        (dict(draws=1), "draws at least 2"),
+        (dict(inputs=torch.ones(1, 20).double()), "at least two inputs"),
+        (dict(model=lambda x: x), "needs a torch module"),
+        (dict(model=nn.Sequential(nn.Dropout(), line())), "training mode"),
+    ],
+)
+def test_bad_input(change, message):
+    with pytest.raises(InputError, match=message):
+        sharpness(**{"model": line(), "inputs": sample(5), **change})
