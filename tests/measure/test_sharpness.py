@@ -8,6 +8,7 @@ from torch import nn
 
 from teeter.errors import InputError
 from teeter.measure import parameter_norm, sharpness
+from teeter.measure.sharpness import allows_vmap
 
 
 def line(dimension=20, seed=0):
@@ -68,11 +69,12 @@ class Two(nn.Module):
     ids=["linear", "lstm", "transformer"],
 )
 @pytest.mark.filterwarnings("ignore:RNN module weights")
-@pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_together_and_one_by_one_agree(part):
     torch.manual_seed(0)
     model = Two(part).eval()
     x = torch.randn(12, 5, 8)
+    weights = [dict(model.named_parameters())] * 2
+    assert allows_vmap(model, weights, x[:1]) == (not isinstance(part, nn.LSTM))
     for kind in ("direction", "output", "prediction"):
         together = sharpness(model, x, kind, rho=0.05, draws=4)
         alone = sharpness(model, x, kind, rho=0.05, draws=4, together=False, batch=5)

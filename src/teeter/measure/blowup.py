@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure.estimate import Estimate
-from teeter.measure.forward import Batches
+from teeter.measure.forward import Batches, unfused
 from teeter.measure.sensitivity import check_mode
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs
@@ -79,13 +79,10 @@ def blowup(
             return lambda part, given: seen.append((name, _factor(part, given[0], positions)))
 
         handles = [part.register_forward_pre_hook(watch(name)) for name, part in norms.items()]
-        fast = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)  # its fused kernels run no hooks
         try:
-            with torch.no_grad():
+            with torch.no_grad(), unfused():
                 model(take(inputs, torch.arange(start, stop)))
         finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
             for handle in handles:
                 handle.remove()
         if not seen:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from teeter.errors import InputError, TooLarge
 
-__all__ = ["Batches", "outputs"]
+__all__ = ["Batches", "outputs", "unfused"]
 
 
 def outputs(answer: Any, rows: int) -> Tensor:
@@ -26,6 +28,18 @@ def outputs(answer: Any, rows: int) -> Tensor:
     if not bool(torch.isfinite(logits).all()):
         raise InputError("the model returned NaN or infinity")
     return logits.detach()
+
+
+@contextmanager
+def unfused() -> Iterator[None]:
+    """Attention in plain steps: torch's fused encoder layer runs no hooks, and fused attention has no rule for vmap."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 class Batches:

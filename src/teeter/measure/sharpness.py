@@ -19,7 +19,7 @@ from teeter import counter
 from teeter.errors import InputError
 from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
-from teeter.measure.forward import Batches, outputs
+from teeter.measure.forward import Batches, outputs, unfused
 from teeter.measure.sensitivity import check_mode
 from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, take
@@ -74,12 +74,12 @@ def sharpness(
         raise InputError("an interval needs at least two inputs")
     changes = torch.empty(draws, n, dtype=torch.float64)
     copies = _copies(model, rho, law, draws, skip, seed)
-    stacked = together and _allows_vmap(model, copies, take(inputs, torch.arange(1)))
+    stacked = together and allows_vmap(model, copies, take(inputs, torch.arange(1)))
 
     def work(start: int, stop: int) -> None:
         here = take(inputs, torch.arange(start, stop))
         rows = stop - start
-        with torch.no_grad():
+        with torch.no_grad(), unfused():
             clean = outputs(model(here), rows).reshape(rows, -1)
             if stacked:
                 many = _together(model, copies, here)
@@ -131,10 +131,10 @@ def _together(model: nn.Module, copies: list[dict[str, Tensor]], here: Inputs) -
     return vmap(lambda weights: functional_call(model, weights, (here,)))(stack)
 
 
-def _allows_vmap(model: nn.Module, copies: list[dict[str, Tensor]], one: Inputs) -> bool:
+def allows_vmap(model: nn.Module, copies: list[dict[str, Tensor]], one: Inputs) -> bool:
     """Whether the model runs under vmap and then says the same, tried on one input and two copies."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), unfused():
             many = _together(model, copies[:2], one)
             alone = torch.stack([functional_call(model, copy, (one,)) for copy in copies[:2]])
         return bool(torch.allclose(many, alone, rtol=1e-4, atol=1e-5))

@@ -51,7 +51,7 @@ class TokenMap:
         answers: list[Estimate | None] = []
         for column in mean.T:
             here = column[~column.isnan()]
-            tally = Tally(here.clone(), torch.ones_like(here), self.rate)
+            tally = Tally(here, torch.ones_like(here), self.rate, draws=self.draws * len(here))
             answers.append(tally.estimate(confidence) if len(here) > 1 else None)
         return answers
 

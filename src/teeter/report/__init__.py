@@ -4,5 +4,17 @@ from teeter.report.cube import cube_figure
 from teeter.report.drawing import drawable, save, svg
 from teeter.report.page import render, write_page
 from teeter.report.terminal import claims_table
+from teeter.report.token_picture import heat_map, position_profile, token_text
 
-__all__ = ["claims_table", "cube_figure", "drawable", "render", "save", "svg", "write_page"]
+__all__ = [
+    "claims_table",
+    "cube_figure",
+    "drawable",
+    "heat_map",
+    "position_profile",
+    "render",
+    "save",
+    "svg",
+    "token_text",
+    "write_page",
+]
