@@ -162,6 +162,108 @@ def _words(value: float | int | list[float]) -> str:
     return f"{value[0]:.6g} for every bit" if same else "  ".join(f"{v:.4g}" for v in value)
 
 
+PerturbOption = Annotated[
+    str,
+    typer.Option(
+        "--perturb",
+        help="bit, bit01, token:VOCABULARY, patch:SIZE, patch-replace:SIZE, input, weights, embedding or "
+        "embedding:MODULE, hidden:MODULE.",
+    ),
+]
+ModelArgument = Annotated[str, typer.Argument(help="module:name of a model or of a factory without arguments.")]
+DataArgument = Annotated[Path, typer.Argument(help="An .npz or .npy file; several arrays are a mapping.")]
+Sigma2Option = Annotated[float, typer.Option("--sigma2", help="Variance of the noise.")]
+
+
+@app.command()
+def measure(
+    model: ModelArgument,
+    data: DataArgument,
+    perturb: PerturbOption,
+    sigma2: Sigma2Option = 1.0,
+    relative: Annotated[bool, typer.Option("--relative", help="Noise in units of the token's RMS.")] = False,
+    precision: Annotated[float | None, typer.Option("--precision", help="Relative half-width (0.05 if none).")] = None,
+    half_width: Annotated[float | None, typer.Option("--half-width", help="Absolute half-width.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", help="Forwards to spend at most.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the interval.")] = 0.95,
+    design: Annotated[str, typer.Option("--design", help="broad, or paper (all tokens of every input).")] = "broad",
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same flips.")] = 0,
+    picture: Annotated[Path | None, typer.Option("--map", help="Draw where it changes its mind to this file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How sensitive is a model? One number with its interval, and a picture."""
+    from teeter.integrations import load_inputs, load_model
+    from teeter.measure import sensitivity
+    from teeter.perturb import by_name
+    from teeter.report import drawable
+
+    if picture is not None:
+        drawable(picture)
+    nudge, inputs, network = by_name(perturb, sigma2, relative), load_inputs(data), load_model(model)
+    with Console(stderr=True).status("measuring") as status:
+        result = sensitivity(
+            network,
+            inputs,
+            nudge,
+            precision=precision,
+            half_width=half_width,
+            budget=budget,
+            confidence=confidence,
+            design=design,
+            seed=seed,
+            progress=lambda now: status.update(f"measuring: {now!r} after {now.forwards} forwards"),
+        )
+    if picture is not None:
+        print(f"picture: {_draw_map(network, inputs, nudge, seed, picture)}", file=sys.stderr)
+    facts = {"value": result.value, "low": result.low, "high": result.high, "confidence": result.confidence}
+    facts |= {"n": result.n, "draws": result.draws, "forwards": result.forwards, "design": result.design}
+    facts |= {"stopped": result.stopped, "notes": list(result.notes)}
+    if as_json:
+        _print_json({"model": model, "data": str(data), "perturb": perturb, "sigma2": sigma2, "seed": seed, **facts})
+        return
+    print(f"sensitivity {result!r} ({100 * confidence:g} %)")
+    print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped by {result.stopped}")
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+def _draw_map(network: Any, inputs: Any, nudge: Any, seed: int, place: Path) -> Path:
+    import torch
+
+    from teeter.measure import token_map
+    from teeter.perturb.images import PatchNoise, PatchReplace
+    from teeter.perturb.inputs import count, field, take
+    from teeter.report import heat_map, position_profile, save
+
+    some = take(inputs, torch.arange(min(64, count(inputs))))
+    where = token_map(network, some, nudge, draws=16, seed=seed)
+    if isinstance(nudge, PatchNoise | PatchReplace):
+        return save(lambda: heat_map(where, field(some, nudge.field)), place)
+    return save(lambda: position_profile(where), place)
+
+
+@app.command()
+def doctor(
+    model: ModelArgument,
+    data: DataArgument,
+    perturb: Annotated[str | None, typer.Option("--perturb", help="As for measure.")] = None,
+    sigma2: Sigma2Option = 1.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Is what would be measured what was meant? Exit code 1 if something is wrong."""
+    from teeter.integrations import load_inputs, load_model
+    from teeter.measure import doctor as look
+    from teeter.perturb import by_name
+
+    findings = look(load_model(model), load_inputs(data), by_name(perturb, sigma2) if perturb else None)
+    if as_json:
+        _print_json({"findings": [{"wrong": finding.wrong, "what": finding.what} for finding in findings]})
+    else:
+        print("\n".join(str(finding) for finding in findings) or "nothing wrong")
+    if any(finding.wrong for finding in findings):
+        raise typer.Exit(1)
+
+
 @study_app.command("list")
 def study_list(as_json: JsonOption = False) -> None:
     """All studies, with the paper and the place they rerun."""

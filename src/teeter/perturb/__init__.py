@@ -1,6 +1,7 @@
 """What is nudged: a bit, a token, a patch, an embedding, a hidden state, the whole input, the weights."""
 
 from teeter.perturb.bits import BitFlip
+from teeter.perturb.by_name import by_name
 from teeter.perturb.hidden import EmbeddingNoise, HiddenNoise
 from teeter.perturb.images import InputNoise, PatchNoise, PatchReplace
 from teeter.perturb.inputs import Inputs
@@ -20,4 +21,5 @@ __all__ = [
     "Perturbation",
     "TokenReplace",
     "WeightNoise",
+    "by_name",
 ]
