@@ -75,3 +75,29 @@ def test_bad_input():
 
     with pytest.raises(InputError, match="norm does not see inputs along its first axis"):
         blowup(Turned(), x)
+
+
+def test_norms_of_other_kinds_are_named_or_known():
+    class Sideways(nn.LayerNorm):
+        def forward(self, x):
+            return super().forward(x.transpose(1, -1)).transpose(1, -1)
+
+    with pytest.raises(InputError, match="Sideways normalises in its own way"):
+        blowup(Sideways(4), torch.randn(2, 4, 3))
+
+    class T5LayerNorm(nn.Module):
+        variance_epsilon = 0.5
+
+        def forward(self, hidden):
+            return hidden
+
+    class ByKeyword(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = T5LayerNorm()
+
+        def forward(self, x):
+            return self.norm(hidden=x)
+
+    x = torch.randn(3, 2, 4)
+    assert torch.allclose(blowup(ByKeyword(), x).product, (1 / torch.sqrt(x.double().square().mean(-1) + 0.5)).amax(-1))

@@ -227,6 +227,8 @@ def test_schedules_try_what_they_say():
         (dict(design="paper", budget=5), "does not cover one input"),
         (dict(batch=0), "batch is 'auto' or a size"),
         (dict(shard=(3, 3)), "shard is \\(k, of\\)"),
+        (dict(shard=(0, 3), budget=None), "a shard needs a budget"),
+        (dict(model=nn.LSTM(5, 2, 2, dropout=0.5)), "training mode and has LSTM"),
         (dict(change=lambda a, b: (a - b).sum()), "one value for each of"),
     ],
 )
@@ -249,3 +251,35 @@ def test_no_token_to_perturb():
 
 def test_it_is_the_public_name():
     assert teeter.sensitivity is sensitivity
+
+
+def test_quarter_squares_of_signs_have_the_interval_of_a_rate():
+    rates = torch.full((3000,), 0.002, dtype=torch.float64)
+    flips = sensitivity(ones, rates, Coin(), budget=600)
+    squares = sensitivity(ones, rates, Coin(), budget=600, change=quarter_square)
+    assert (squares.value, squares.low, squares.high) == (flips.value, flips.low, flips.high)
+    assert squares.high > squares.value
+
+
+def test_a_shard_of_the_paper_design_is_whole_inputs():
+    """Only token 0 flips: a shard that took every fourth triple would see nothing but token 0, or never."""
+
+    class First(Coin):
+        def run(self, model, inputs, noise):
+            return torch.where(noise.token == 0, -1.0, 1.0)
+
+    parts = [
+        sensitivity(ones, torch.ones(40), First(), design="paper", draws=1, shard=(k, 4), budget=10_000)
+        for k in range(4)
+    ]
+    assert [part.value for part in parts] == [0.25] * 4
+    assert merge(parts).value == 0.25
+    short = sensitivity(ones, torch.ones(40), First(), design="paper", draws=1, budget=50)
+    assert short.stopped == "budget"
+    assert merge(parts).stopped == parts[0].stopped == "design"
+
+
+def test_few_inputs_can_reach_a_precision_too():
+    estimate = sensitivity(ones, torch.full((25,), 0.5, dtype=torch.float64), Coin(), precision=0.05)
+    assert estimate.stopped in ("precision", "inputs")
+    assert estimate.forwards < 100_000

@@ -129,3 +129,11 @@ def test_parameter_norm():
 def test_bad_input(change, message):
     with pytest.raises(InputError, match=message):
         sharpness(**{"model": line(), "inputs": sample(5), **change})
+
+
+def test_no_flip_at_all_is_still_in_doubt():
+    steady = line()
+    nn.init.constant_(steady.weight, 100.0)
+    estimate = sharpness(steady, torch.ones(30, 20).double(), "prediction", rho=1e-6, draws=10)
+    assert (estimate.value, estimate.low) == (0, 0)
+    assert (1 - estimate.high) ** 10 == pytest.approx(0.025)

@@ -38,9 +38,20 @@ def test_inputs_that_agree_are_still_only_so_many_inputs():
     assert (1 - flips([0.0] * 50).estimate().high) ** 50 == pytest.approx(0.025)
 
 
-def test_a_flip_more_never_lowers_the_ends():
-    ends = [flips([1.0] * k + [0.0] * (1000 - k)).estimate() for k in range(12)]
-    assert all(a.low <= b.low and a.high < b.high for a, b in zip(ends, ends[1:], strict=False))
+@pytest.mark.parametrize("draws", [1, 10])
+def test_a_flip_more_never_lowers_the_ends(draws):
+    counts = torch.full((1000,), float(draws), dtype=torch.float64)
+    ends = [Tally(torch.cat([torch.ones(k), torch.zeros(1000 - k)]).double(), counts).estimate() for k in range(12)]
+    assert all(a.low <= b.low and a.high <= b.high for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_truth_values_are_a_rate_in_whatever_type():
+    for changes in (torch.tensor([True, False]), torch.tensor([1.0, 0.0])):
+        tally = Tally.empty(2)
+        tally.add(torch.arange(2), changes)
+        assert tally.rate
+    tally.add(torch.arange(2), torch.tensor([0.5, 0.0]))
+    assert not tally.rate
 
 
 @pytest.mark.parametrize(("flipping", "inputs"), [(3, 100), (8, 400)])

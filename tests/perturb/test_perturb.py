@@ -132,20 +132,31 @@ def test_embedding_noise_goes_after_the_layer_norm_by_default():
     assert torch.equal(model.seen, clean)  # no hook is left behind
 
 
-def test_hidden_noise_relative_to_the_token():
-    model, tokens = Reader().eval(), torch.randint(0, 11, (300, 6))
-    kept = []
-    model.mix.register_forward_hook(lambda module, given, out: kept.append(out.detach()))
-    model(tokens)
-    seen = []
-    nudge = perturb.HiddenNoise("mix", sigma2=0.01, relative=True)
-    model.mix._forward_hooks.clear()
-    handle = model.mix.register_forward_hook(lambda module, given, out: seen.append(out.detach()))
-    nudge.run(model, tokens, at([5] * 300))
-    handle.remove()
-    assert nudge.positions(tokens).shape == (300, 6)
-    assert perturb.HiddenNoise("mix", tokens=9).positions(images(2)).shape == (2, 9)
-    assert len(kept) == len(seen) == 1
+@pytest.mark.parametrize(("relative", "expected"), [(False, 0.1), (True, 0.3)])
+def test_hidden_noise_relative_to_the_token(relative, expected):
+    """A module that gives threes everywhere: a relative 0.1 is then 0.3."""
+
+    class Threes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.Linear(4, 16)
+
+        def forward(self, x):
+            self.seen = self.mix(x).detach()
+            return self.seen.sum((1, 2))
+
+    model = Threes()
+    nn.init.zeros_(model.mix.weight)
+    nn.init.constant_(model.mix.bias, 3.0)
+    nudge = perturb.HiddenNoise("mix", sigma2=0.01, relative=relative, tokens=5)
+    nudge.run(model, torch.zeros(300, 5, 4), at([4] * 300))
+    step = model.seen - 3
+    assert float(step[:, :4].abs().max()) == 0
+    assert float(step[:, 4].std()) == pytest.approx(expected, rel=0.05)
+    assert nudge.positions(images(2)).shape == (2, 5)
+    assert perturb.HiddenNoise("mix").positions(torch.zeros(3, 6, dtype=torch.long)).shape == (3, 6)
+    with pytest.raises(InputError, match="token 7 is not among the 5"):
+        nudge.run(model, torch.zeros(1, 5, 4), at([7]))
 
 
 def test_hooks_that_do_not_fire_or_fire_twice_are_refused():
@@ -218,7 +229,7 @@ def test_weight_noise_is_a_network_of_its_own_for_each_row():
         (lambda: perturb.TokenReplace(1), "at least two tokens"),
         (lambda: perturb.TokenReplace(5).positions(torch.tensor([[7]])), "token 7 is not among the 5"),
         (lambda: perturb.TokenReplace(5).positions(torch.ones(2, 2)), "a text is token numbers"),
-        (lambda: perturb.BitFlip().positions(torch.ones(2, 2, 2)), "shape \\(inputs, bits\\)"),
+        (lambda: perturb.BitFlip().positions(torch.ones(2, 2, 2)), "numbers of shape \\(inputs, bits\\)"),
         (lambda: perturb.BitFlip().positions(torch.zeros(2, 2)), "name your two values"),
         (lambda: perturb.WeightNoise(1.0).run(same, torch.ones(1, 1), at([0])), "needs a torch module"),
         (lambda: count({}), "got none"),

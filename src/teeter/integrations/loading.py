@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def load_model(name: str) -> Callable[[Any], Any]:
     sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module)
-    except ImportError as problem:
+    except Exception as problem:  # whatever the user's own code raises
         raise InputError(f"cannot import the module '{module}': {problem}") from None
     finally:
         sys.path.remove("")
@@ -55,8 +56,7 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
         given = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(p.default is not p.empty or p.kind in kinds for p in given)
+    return all(p.default is not p.empty or p.kind == inspect.Parameter.VAR_KEYWORD for p in given)
 
 
 def load_inputs(place: Path | str) -> Inputs:
@@ -70,9 +70,9 @@ def load_inputs(place: Path | str) -> Inputs:
         loaded = np.load(place, allow_pickle=False)  # a pickle could run code
         arrays = {name: loaded[name] for name in loaded.files} if place.suffix == ".npz" else {"inputs": loaded}
         tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
-    except (ValueError, OSError, TypeError, EOFError) as problem:
+    except (ValueError, OSError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile) as problem:
         raise InputError(f"cannot read '{place}': {problem}") from None
-    if not tensors:
-        raise InputError(f"'{place}' holds no array")
+    if not tensors or any(tensor.ndim == 0 for tensor in tensors.values()):
+        raise InputError(f"'{place}' holds no array of inputs")
     tensors = {name: t.float() if t.dtype == torch.float64 else t for name, t in tensors.items()}
     return next(iter(tensors.values())) if len(tensors) == 1 else tensors

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure.estimate import Estimate
-from teeter.measure.forward import Batches, unfused
+from teeter.measure.forward import Batches, hookable
 from teeter.measure.sensitivity import check_mode
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs
@@ -75,12 +75,12 @@ def blowup(
     def work(start: int, stop: int) -> None:
         seen: list[tuple[str, Tensor]] = []
 
-        def watch(name: str) -> Callable[[nn.Module, Any], None]:
-            return lambda part, given: seen.append((name, _factor(part, given[0], positions)))
+        def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
+            return lambda part, given, named: seen.append((name, _factor(part, _only(given, named), positions)))
 
-        handles = [part.register_forward_pre_hook(watch(name)) for name, part in norms.items()]
+        handles = [part.register_forward_pre_hook(watch(name), with_kwargs=True) for name, part in norms.items()]
         try:
-            with torch.no_grad(), unfused():
+            with torch.no_grad(), hookable():
                 model(take(inputs, torch.arange(start, stop)))
         finally:
             for handle in handles:
@@ -98,7 +98,15 @@ def blowup(
 
 
 def _is_norm(part: nn.Module) -> bool:
-    return isinstance(part, nn.LayerNorm) or type(part).__name__.endswith("RMSNorm")
+    if isinstance(part, nn.LayerNorm):
+        if type(part).forward is not nn.LayerNorm.forward:
+            raise InputError(f"{type(part).__name__} normalises in its own way, and along which axis is not known")
+        return True
+    return type(part).__name__.endswith(("RMSNorm", "T5LayerNorm"))
+
+
+def _only(given: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
+    return given[0] if given else next(iter(named.values()))
 
 
 def _factor(part: nn.Module, given: Tensor, positions: str) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from teeter.errors import TeeterError
 from teeter.measure.changes import label_flip
-from teeter.measure.forward import outputs
+from teeter.measure.forward import hookable, outputs
 from teeter.measure.sensitivity import check_mode
 from teeter.perturb import Inputs, Noise, Perturbation
 from teeter.perturb.inputs import count, take
@@ -56,7 +56,7 @@ def doctor(
     some = take(inputs, torch.arange(min(rows, count(inputs))))
     n = count(some)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), hookable():
             first, second = (outputs(model(some), n) for _ in range(2))
             alone = torch.cat([outputs(model(take(some, torch.tensor([i]))), 1) for i in range(n)])
     except TeeterError as problem:
@@ -109,7 +109,7 @@ def _nudges(
             return
         token = positions.long().argmax(-1)
         noise = Noise(0, torch.arange(n), token, torch.zeros_like(token))
-        with torch.no_grad():
+        with torch.no_grad(), hookable():
             outputs(perturbation.run(model, some, noise), n)
             if dataclasses.is_dataclass(perturbation) and hasattr(perturbation, "sigma2"):
                 still: Any = dataclasses.replace(perturbation, sigma2=0.0)  # pyright: ignore[reportArgumentType]

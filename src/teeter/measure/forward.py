@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from teeter.errors import InputError, TooLarge
 
-__all__ = ["Batches", "outputs", "unfused"]
+__all__ = ["Batches", "hookable", "outputs", "unfused"]
 
 
 def outputs(answer: Any, rows: int) -> Tensor:
@@ -31,15 +31,22 @@ def outputs(answer: Any, rows: int) -> Tensor:
 
 
 @contextmanager
-def unfused() -> Iterator[None]:
-    """Attention in plain steps: torch's fused encoder layer runs no hooks, and fused attention has no rule for vmap."""
+def hookable() -> Iterator[None]:
+    """Without the fused encoder layer of torch, which runs no hooks and treats padding in its own way: every measure
+    runs like this, so that all of them measure the same function."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
+        yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def unfused() -> Iterator[None]:
+    """Attention in plain steps as well: fused attention has no rule for vmap."""
+    with hookable(), sdpa_kernel(SDPBackend.MATH):
+        yield
 
 
 class Batches:

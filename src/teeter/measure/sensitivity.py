@@ -7,7 +7,7 @@ answer. Estimated from random (input, token, draw) triples, with an interval who
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,16 +16,15 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
-from teeter.measure.forward import Batches, outputs
+from teeter.measure.forward import Batches, hookable, outputs
 from teeter.measure.schedule import Broad, Paper, Triples
-from teeter.measure.tally import Tally
+from teeter.measure.tally import FEW, Tally
 from teeter.perturb import Inputs, Noise, Perturbation
 from teeter.perturb.inputs import count, take
 
 __all__ = ["Sensitivity", "merge", "sensitivity"]
 
 _FIRST_LOOK, _GROWTH = 256, 1.25  # triples before the first look at the interval, and the factor to each next one
-_FEWEST = 30  # inputs with a change before a relative precision is believed
 _NOISE = 3  # keeps the noise's hash apart from those of the schedule
 
 
@@ -38,7 +37,7 @@ class Sensitivity(Estimate):
     design: str = "broad"
     stopped: str = "budget"  # precision, half-width, budget, design, inputs, interrupted
     notes: tuple[str, ...] = ()
-    tally: Tally | None = None  # changes by input, for merging shards
+    tally: Tally | None = field(default=None, compare=False)  # changes by input, for merging shards
 
 
 def sensitivity(
@@ -66,10 +65,11 @@ def sensitivity(
     no longer help: the inputs at hand differ too much from each other, and more inputs are needed.
 
     Looks at the interval are at triple counts fixed beforehand, each a quarter more than the last, and a relative
-    precision is believed only once thirty inputs have changed; under this rule the interval keeps its coverage
-    (tests/coverage). `design="paper"` tries every token of `subset` inputs, `draws` times each, as V does.
-    `shard=(k, of)` runs every of-th triple, for `merge`. `progress` is told the estimate after every look; an interrupt
-    from the keyboard ends with what there is.
+    precision is believed only once thirty inputs have changed (for soft changes, once as good as ninety bear the mean);
+    under this rule the interval of a rate keeps its coverage (tests/coverage). `design="paper"` tries every token of
+    `subset` inputs, `draws` times each, as V does. `shard=(k, of)` runs every of-th triple (in the paper's design, the
+    triples of every of-th input), for `merge`. `progress` is told the estimate after every look; an interrupt from the
+    keyboard ends with what there is.
 
     >>> from teeter import cube, perturb
     >>> sensitivity(cube.majority, cube.points(5), perturb.BitFlip(), design="paper", draws=1).value * 5
@@ -85,13 +85,16 @@ def sensitivity(
     if not 0 <= part < parts:
         raise InputError(f"shard is (k, of) with 0 <= k < of, got {shard}")
 
+    if parts > 1 and budget is None and isinstance(plan, Broad):
+        raise InputError("a shard needs a budget: only the whole can tell when a precision is reached")
     run = Run(model, inputs, perturbation, change, seed, n)
     batches = Batches(batch)
     tally = run.tally
-    done, stopped, halves = 0, "design" if design == "paper" else "budget", {}
+    done, halves = 0, {}
+    stopped = "design" if isinstance(plan, Paper) and limit == plan.total else "budget"
     try:
         for look in _looks(plan, limit):
-            batches.run(done, look, lambda a, b: _share(run, plan.triples(a, b), a, part, parts))
+            batches.run(done, look, lambda a, b: _share(run, plan, a, b, part, parts))
             done = look
             if int((tally.counts > 0).sum()) < 2:
                 continue
@@ -125,9 +128,10 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
     first = shards[0]
     by = total.by_input() if first.design == "paper" else total
     e = by.estimate(confidence)
+    stopped = "interrupted" if any(s.stopped == "interrupted" for s in shards) else first.stopped
     forwards, drawn = sum(s.forwards for s in shards), sum(s.draws for s in shards)
     return Sensitivity(
-        e.value, e.low, e.high, e.n, confidence, forwards, drawn, first.design, first.stopped, first.notes, total
+        e.value, e.low, e.high, e.n, confidence, forwards, drawn, first.design, stopped, first.notes, total
     )
 
 
@@ -135,7 +139,12 @@ def check_mode(model: Callable[[Any], Any]) -> None:
     """Refuse a module whose answer changes by itself because it is still being trained."""
     if isinstance(model, nn.Module):
         kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-        restless = [type(m).__name__ for m in model.modules() if m.training and isinstance(m, kinds)]
+        restless = [
+            type(m).__name__
+            for m in model.modules()
+            if m.training
+            and (isinstance(m, kinds) or (isinstance(rate := getattr(m, "dropout", 0), float) and rate > 0))
+        ]
         if restless:
             raise InputError(f"the model is in training mode and has {restless[0]}: call model.eval() first")
 
@@ -156,7 +165,7 @@ class Run:
     def changes(self, triples: Triples) -> Tensor:
         """What each triple changed, also counted in the tally."""
         index = triples.input
-        with torch.no_grad():
+        with torch.no_grad(), hookable():
             before = self._clean(index)
             where = (part.to(self.device) for part in (index, triples.token, triples.draw))
             answer = self.perturbation.run(self.model, take(self.inputs, index), Noise(self.seed, *where))
@@ -188,9 +197,11 @@ class Run:
         return ("every clean answer is the same class",) if bool((answers == answers[0]).all()) else ()
 
 
-def _share(run: Run, triples: Triples, start: int, part: int, parts: int) -> None:
-    """Evaluate the triples that are this shard's."""
-    mine = torch.arange(start, start + len(triples.input)) % parts == part
+def _share(run: Run, plan: Broad | Paper, start: int, stop: int, part: int, parts: int) -> None:
+    """Evaluate the triples that are this shard's: every parts-th, or in the paper's design those of its inputs."""
+    triples = plan.triples(start, stop)
+    number = triples.input if isinstance(plan, Paper) else torch.arange(start, stop)
+    mine = number % parts == part
     if bool(mine.any()):
         run.changes(Triples(triples.input[mine], triples.token[mine], triples.draw[mine]))
 
@@ -243,11 +254,15 @@ def _result(tally: Tally, plan: Broad | Paper, done: int, confidence: float, sto
 
 
 def _enough(result: Sensitivity, precision: float | None, half_width: float | None, tally: Tally) -> str | None:
-    if half_width is not None and result.half_width <= half_width:
+    met = tally.counts > 0
+    weight = tally.sums[met].abs()
+    # How many inputs the sum rests on: those that changed for a rate, fewer where some changed much more than others.
+    bearing = float(weight.sum() ** 2 / weight.square().sum()) if bool(weight.any()) else 0.0
+    believed = bearing >= min(FEW if tally.rate else 3 * FEW, 0.8 * int(met.sum()))
+    if half_width is not None and result.half_width <= half_width and (tally.rate or believed):
         return "half-width"
-    if precision is not None and int((tally.sums > 0).sum()) >= _FEWEST:
-        if result.half_width <= precision * abs(result.value):
-            return "precision"
+    if precision is not None and believed and result.half_width <= precision * abs(result.value):
+        return "precision"
     return None
 
 

@@ -90,7 +90,12 @@ def sharpness(
             changes[draw, start:stop] = KINDS[kind](clean, answer.reshape(rows, -1)).cpu()
 
     Batches(batch).run(0, n, work)
-    return _crossed(changes, confidence)
+    estimate = _crossed(changes, confidence)
+    if kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws count
+        bound = -math.expm1(math.log((1 - confidence) / 2) / min(draws, n))
+        ends = (0.0, bound) if estimate.value == 0 else (1 - bound, 1.0)
+        return Estimate(estimate.value, *ends, n, confidence)
+    return estimate
 
 
 def parameter_norm(model: nn.Module, skip: Sequence[str] = ()) -> float:

@@ -15,7 +15,9 @@ from torch import Tensor
 from teeter.errors import InputError
 from teeter.measure.estimate import Estimate
 
-__all__ = ["Tally"]
+__all__ = ["FEW", "Tally"]
+
+FEW = 30  # inputs that changed, below which their spread is not believed
 
 
 @dataclass
@@ -33,8 +35,8 @@ class Tally:
 
     def add(self, index: Tensor, changes: Tensor) -> None:
         """One change for each of the inputs named; an input may be named more than once."""
-        self.rate = self.rate and changes.dtype == torch.bool
         values = changes.double().cpu()
+        self.rate = self.rate and bool(((values == 0) | (values == 1)).all())  # truth values, in whatever type
         self.sums.index_add_(0, index, values)
         self.counts.index_add_(0, index, torch.ones_like(values))
 
@@ -69,7 +71,15 @@ class Tally:
             half = -float(stdtrit(inputs - 1, (1 - confidence) / 2)) * math.sqrt(variance)
             return Estimate(p, p - half, p + half, inputs, confidence)
         most = total if self.draws is None else self.draws
-        return Estimate(p, *_proportion(p, variance, inputs, most, confidence), inputs, confidence)
+        low, high = _proportion(p, variance, inputs, most, confidence)
+        # Few inputs that changed, or few that did not, say little about the spread between inputs: then the end on that
+        # side is at least where it would be with none, as if each input were all or none.
+        bound = -math.expm1(math.log((1 - confidence) / 2) / inputs)
+        if int((sums > 0).sum()) < FEW:
+            high = max(high, bound)
+        if int((sums < counts).sum()) < FEW:
+            low = min(low, 1 - bound)
+        return Estimate(p, low, high, inputs, confidence)
 
 
 def _proportion(p: float, variance: float, inputs: int, draws: float, confidence: float) -> tuple[float, float]:
@@ -82,7 +92,7 @@ def _proportion(p: float, variance: float, inputs: int, draws: float, confidence
 
     tail = (1 - confidence) / 2
     p = min(max(p, 0.0), 1.0)
-    if p in (0.0, 1.0) or variance == 0:
+    if p in (0.0, 1.0) or variance < 1e-24:
         effective = float(inputs)
     else:
         effective = min(p * (1 - p) / variance, draws)

@@ -31,8 +31,8 @@ class BitFlip:
 
     def positions(self, inputs: Inputs) -> Tensor:
         bits = field(inputs, self.field)
-        if bits.ndim != 2:
-            raise InputError(f"BitFlip takes inputs of shape (inputs, bits), got {tuple(bits.shape)}")
+        if bits.ndim != 2 or bits.dtype == torch.bool:
+            raise InputError(f"BitFlip takes numbers of shape (inputs, bits), got {bits.dtype} {tuple(bits.shape)}")
         low, high = self.values
         if not bool(((bits == low) | (bits == high)).all()):
             raise InputError(f"BitFlip takes inputs of {low} and {high}: name your two values in BitFlip(values=...)")

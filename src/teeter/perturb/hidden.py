@@ -108,11 +108,13 @@ def nudged_at(place: nn.Module, how: HiddenNoise, model: Callable[[Any], Any], i
                 f"noise goes to ({len(noise.token)} inputs, tokens, features), the module gave {tuple(hidden.shape)}"
             )
         rows = torch.arange(len(hidden), device=hidden.device)
+        if int(noise.token.max()) >= hidden.shape[1]:
+            raise InputError(f"token {int(noise.token.max())} is not among the {hidden.shape[1]} the module gave")
         token = noise.token.to(hidden.device)
         clean = hidden[rows, token]
         step = noise.normal(hidden.shape[-1]).to(hidden) * check_sigma2(how.sigma2)
         if how.relative:
-            step = step * clean.square().mean(-1, keepdim=True).sqrt()
+            step = step * clean.float().square().mean(-1, keepdim=True).sqrt().to(clean)
         nudged = hidden.clone()
         nudged[rows, token] = clean + step
         return (nudged, *output[1:]) if isinstance(output, tuple) else nudged

@@ -64,7 +64,7 @@ class PatchNoise:
         clean = view[place]
         step = noise.normal(*clean.shape[1:]).to(images) * check_sigma2(self.sigma2)
         if self.relative:
-            step = step * clean.square().mean((1, 2, 3), keepdim=True).sqrt()
+            step = step * clean.float().square().mean((1, 2, 3), keepdim=True).sqrt().to(clean)
         view[place] = clean + step
         return model(replace(inputs, self.field, view.view(images.shape)))
 

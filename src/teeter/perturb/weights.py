@@ -57,5 +57,6 @@ class WeightNoise:
             own = Noise(noise.seed, noise.input[one], noise.token[one], noise.draw[one])
             weights = perturbed_weights(model, check_sigma2(self.sigma2), own, self.skip)
             alone = take(inputs, torch.tensor([row]))
-            outputs.append(functional_call(model, weights, (alone,)))
+            answer = functional_call(model, weights, (alone,))
+            outputs.append(getattr(answer, "logits", answer))
         return torch.cat(outputs)
