@@ -30,6 +30,12 @@ def outputs(answer: Any, rows: int) -> Tensor:
     return logits.detach()
 
 
+def _out_of_memory(problem: BaseException) -> bool:
+    # On a CPU torch raises a plain RuntimeError that says so in words.
+    kinds = (torch.OutOfMemoryError, MemoryError)
+    return isinstance(problem, kinds) or "can't allocate memory" in str(problem)
+
+
 @contextmanager
 def hookable() -> Iterator[None]:
     """Without the fused encoder layer of torch, which runs no hooks and treats padding in its own way: every measure
@@ -71,7 +77,9 @@ class Batches:
             begin = time.perf_counter()
             try:
                 work(start, end)
-            except (torch.OutOfMemoryError, MemoryError) as problem:
+            except (RuntimeError, MemoryError) as problem:
+                if not _out_of_memory(problem):
+                    raise
                 if self.size == 1:
                     raise TooLarge("there is not enough memory for a batch of one input") from problem
                 self.size, self.growing = self.size // 2, False
