@@ -61,7 +61,7 @@ def covered(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_width_is_near_the_ideal_and_no_problem_is_badly_covered(problem):
+def test_every_problem_is_covered_at_a_width_near_the_ideal(problem):
     hits, width = covered(problem)
-    assert width < 1.5
-    assert hits >= RUNS * 0.95 - 3.5 * (RUNS * 0.95 * 0.05) ** 0.5  # what chance leaves of 95 % in this many runs
+    assert width < 1.2  # times the ideal: coverage is not bought with width
+    assert hits >= 0.94 * RUNS
