@@ -222,7 +222,7 @@ def test_schedules_try_what_they_say():
         (dict(half_width=-1.0), "half_width is positive"),
         (dict(budget=1), "at least 4 forwards"),
         (dict(confidence=1.5), "confidence lies in"),
-        (dict(design="deep"), "'broad' or 'paper', got 'deep'"),
+        (dict(design="deep"), "'broad', 'adaptive' or 'paper', got 'deep'"),
         (dict(design="paper", draws=0), "draws is at least 1"),
         (dict(design="paper", subset=99), "between 1 and 32 inputs, got 99"),
         (dict(design="paper", budget=5), "does not cover one input"),

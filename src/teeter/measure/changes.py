@@ -9,10 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["kl_divergence", "label_flip", "logit_distance", "quarter_square"]
+__all__ = ["answers", "kl_divergence", "label_flip", "logit_distance", "quarter_square"]
 
 
-def _answer(output: Tensor) -> Tensor:
+def answers(output: Tensor) -> Tensor:
+    """The answer that an output stands for: the class of the largest logit, or the sign of a scalar."""
     return output.argmax(-1) if output.ndim == 2 and output.shape[-1] > 1 else output.reshape(len(output)).sign()
 
 
@@ -22,7 +23,7 @@ def label_flip(clean: Tensor, perturbed: Tensor) -> Tensor:
     >>> label_flip(torch.tensor([[2.0, 1.0], [0.0, 1.0]]), torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
     tensor([ True, False])
     """
-    return _answer(clean) != _answer(perturbed)
+    return answers(clean) != answers(perturbed)
 
 
 def quarter_square(clean: Tensor, perturbed: Tensor) -> Tensor:

@@ -16,8 +16,9 @@ from teeter.errors import InputError, TooLarge
 __all__ = ["Batches", "hookable", "outputs", "unfused"]
 
 
-def outputs(answer: Any, rows: int) -> Tensor:
-    """The logits of a batch, (rows,) or (rows, classes), or a clear error."""
+def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
+    """The logits of a batch, (rows,) or (rows, classes), or a clear error; `check` also looks for NaN, which waits
+    for the device."""
     logits = getattr(answer, "logits", answer)
     if not isinstance(logits, Tensor):
         raise InputError(f"a model returns logits or a scalar for each input, got {type(answer).__name__}")
@@ -25,7 +26,7 @@ def outputs(answer: Any, rows: int) -> Tensor:
         raise InputError(
             f"a model given {rows} inputs returns ({rows},) or ({rows}, classes) numbers, got {tuple(logits.shape)}"
         )
-    if not bool(torch.isfinite(logits).all()):
+    if check and not bool(torch.isfinite(logits).all()):
         raise InputError("the model returned NaN or infinity")
     return logits.detach()
 
@@ -58,16 +59,19 @@ def unfused() -> Iterator[None]:
 class Batches:
     """Rows in batches: of a given size, or of one that is found; halved where memory runs out.
 
-    What is computed for a row does not depend on its batch, so neither does the answer.
+    What is computed for a row does not depend on its batch, so neither does the answer. On a CPU the size grows for
+    as long as that makes a row cheaper; on a GPU, where larger is faster until memory ends, it grows without looking
+    at the clock, since that would mean to wait for the device.
     """
 
     LARGEST = 8192
 
-    def __init__(self, size: int | str) -> None:
+    def __init__(self, size: int | str, device: torch.device | str = "cpu") -> None:
         if size != "auto" and (not isinstance(size, int) or size < 1):
             raise InputError(f"batch is 'auto' or a size of at least 1, got {size!r}")
         self.growing = size == "auto"
-        self.size = 64 if size == "auto" else int(size)
+        self.timed = torch.device(device).type == "cpu"
+        self.size = int(size) if size != "auto" else 64 if self.timed else 1024
         self.pace = float("inf")  # seconds a row, the best so far
 
     def run(self, start: int, stop: int, work: Callable[[int, int], None]) -> None:
@@ -92,7 +96,7 @@ class Batches:
     def _grow(self, rows: int, seconds: float) -> None:
         if not self.growing or rows < self.size:
             return
-        pace = seconds / rows
-        self.growing = pace < 0.9 * self.pace and self.size < self.LARGEST
+        pace = seconds / rows if self.timed else 0.0
+        self.growing = self.size < self.LARGEST and (not self.timed or pace < 0.9 * self.pace)
         if self.growing:
             self.pace, self.size = pace, self.size * 2

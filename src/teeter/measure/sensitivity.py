@@ -6,7 +6,7 @@ answer. Estimated from random (input, token, draw) triples, with an interval who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +14,22 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.measure.adaptive import Adaptive
+from teeter.measure.arithmetic import Compiled, check_arithmetic, computing_in
 from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
-from teeter.measure.forward import Batches, hookable, outputs
-from teeter.measure.schedule import Broad, Paper, Triples
-from teeter.measure.tally import FEW, Tally
-from teeter.perturb import Inputs, Noise, Perturbation
-from teeter.perturb.inputs import count, take
+from teeter.measure.forward import Batches
+from teeter.measure.run import Run
+from teeter.measure.schedule import Broad, Paper
+from teeter.measure.stopping import FIRST_LOOK, Stop, stalled
+from teeter.measure.tally import Tally
+from teeter.perturb import HiddenNoise, Inputs, Perturbation, WeightNoise
+from teeter.perturb.inputs import count, device_of
 
 __all__ = ["Sensitivity", "merge", "sensitivity"]
 
-_FIRST_LOOK, _GROWTH = 256, 1.25  # triples before the first look at the interval, and the factor to each next one
-_NOISE = 3  # keeps the noise's hash apart from those of the schedule
+_BUDGET = 2_000_000  # forwards, where none is given
+_COMPARED = 2048  # triples run twice to see what another arithmetic does
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +41,7 @@ class Sensitivity(Estimate):
     design: str = "broad"
     stopped: str = "budget"  # precision, half-width, budget, design, inputs, interrupted
     notes: tuple[str, ...] = ()
+    effect: Estimate | None = None  # what the chosen arithmetic adds to the value, against float32
     tally: Tally | None = field(default=None, compare=False)  # changes by input, for merging shards
 
 
@@ -55,6 +60,8 @@ def sensitivity(
     draws: int = 5,
     seed: int = 0,
     batch: int | str = "auto",
+    arithmetic: str | None = None,
+    compile: bool = False,
     shard: tuple[int, int] = (0, 1),
     progress: Callable[[Sensitivity], None] | None = None,
 ) -> Sensitivity:
@@ -64,57 +71,49 @@ def sensitivity(
     `half_width`, or at `budget` forwards, whichever comes first; `stopped` says which. "inputs" means that more draws
     no longer help: the inputs at hand differ too much from each other, and more inputs are needed.
 
-    Looks at the interval are at triple counts fixed beforehand, each a quarter more than the last, and a relative
-    precision is believed only once thirty inputs have changed (for soft changes, once as good as ninety bear the mean);
-    under this rule the interval of a rate keeps its coverage (tests/coverage). `design="paper"` tries every token of
-    `subset` inputs, `draws` times each, as V does. `shard=(k, of)` runs every of-th triple (in the paper's design, the
-    triples of every of-th input), for `merge`. `progress` is told the estimate after every look; an interrupt from the
-    keyboard ends with what there is.
+    The interval is looked at first after 256 triples and next where it should be narrow enough by then, but a tenth
+    to a half further on; a relative precision is believed only once thirty inputs have changed (for soft changes, once
+    as good as ninety bear the mean). Under this rule the interval of a rate keeps its coverage (tests/coverage).
+
+    `design` is "broad" (one token of every input), "adaptive" (more draws where the clean answer is close to another:
+    the same interval for fewer forwards where flips are rare; for changes that are true or false), or "paper" (every
+    token of `subset` inputs, `draws` times each, as V does). `arithmetic` computes in "float32", "tf32" (CUDA) or
+    "bf16" and measures on the side what that does to the value (`effect`). `compile` compiles the model, which pays
+    from about a million forwards on. `shard=(k, of)` runs every of-th triple (in the paper's design, the triples of
+    every of-th input), for `merge`. `progress` is told the estimate after every look; an interrupt from the keyboard
+    ends with what there is.
 
     >>> from teeter import cube, perturb
     >>> sensitivity(cube.majority, cube.points(5), perturb.BitFlip(), design="paper", draws=1).value * 5
     1.875
     """
     check_mode(model)
-    n = count(inputs)
-    positions = perturbation.positions(inputs).cpu()
-    plan = _plan(design, positions, seed, subset, draws)
-    limit, default = _limit(plan, precision, half_width, budget)
-    precision = 0.05 if default else precision
+    count(inputs)  # an error where there are none
+    device = device_of(inputs)
+    check_arithmetic(arithmetic, device)
     part, parts = shard
     if not 0 <= part < parts:
         raise InputError(f"shard is (k, of) with 0 <= k < of, got {shard}")
-
-    if parts > 1 and budget is None and isinstance(plan, Broad):
-        raise InputError("a shard needs a budget: only the whole can tell when a precision is reached")
-    run = Run(model, inputs, perturbation, change, seed, n)
-    batches = Batches(batch)
-    tally = run.tally
-    done, halves = 0, {}
-    stopped = "design" if isinstance(plan, Paper) and limit == plan.total else "budget"
-    try:
-        for look in _looks(plan, limit):
-            batches.run(done, look, lambda a, b: _share(run, plan, a, b, part, parts))
-            done = look
-            if int((tally.counts > 0).sum()) < 2:
-                continue
-            result = _result(tally, plan, done, confidence, stopped, run)
-            if progress is not None:
-                progress(result)
-            halves[done] = result.half_width
-            if parts > 1 or (precision is None and half_width is None):
-                continue  # a shard cannot judge the whole, and a budget alone is there to be spent
-            reason = _enough(result, precision, half_width, tally)
-            if reason is None and isinstance(plan, Broad):
-                reason = _stalled(halves, done, len(plan.inputs))
-            if reason is not None:
-                stopped = reason
-                break
-    except KeyboardInterrupt:
-        stopped = "interrupted"
-    if int((tally.counts > 0).sum()) < 2:
+    plan = _plan(design, perturbation.positions(inputs).to(device), seed, subset, draws)
+    if parts > 1 and (isinstance(plan, Adaptive) or (budget is None and isinstance(plan, Broad))):
+        lacks = "the adaptive design learns from all triples" if isinstance(plan, Adaptive) else "only the whole can"
+        raise InputError(f"a shard needs a budget and a fixed design: {lacks} tell where to stop")
+    if precision is None and half_width is None and budget is None and not isinstance(plan, Paper):
+        precision = 0.05
+    stop = Stop(precision, half_width, budget, confidence, judges=parts == 1)
+    batches = Batches(batch, device)
+    run = Run(_compiled(model, perturbation, batches) if compile else model, inputs, perturbation, change, seed)
+    with computing_in(arithmetic, device):
+        if isinstance(plan, Adaptive):
+            stopped = _adaptive(plan, run, batches, stop, progress)
+        else:
+            stopped = _fixed(plan, run, batches, stop, part, parts, progress)
+    if int((run.tally.counts > 0).sum()) < 2:
         raise InputError("an interval needs at least two inputs: give more inputs or a larger budget")
-    return _result(tally, plan, done, confidence, stopped, run)
+    effect = None
+    if arithmetic in ("tf32", "bf16"):
+        effect = _effect(arithmetic, model, inputs, perturbation, change, seed, batches, confidence)
+    return _result(run, plan.name, confidence, stopped, run.notes(), effect)
 
 
 def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
@@ -128,10 +127,18 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
     first = shards[0]
     by = total.by_input() if first.design == "paper" else total
     e = by.estimate(confidence)
-    stopped = "interrupted" if any(s.stopped == "interrupted" for s in shards) else first.stopped
-    forwards, drawn = sum(s.forwards for s in shards), sum(s.draws for s in shards)
     return Sensitivity(
-        e.value, e.low, e.high, e.n, confidence, forwards, drawn, first.design, stopped, first.notes, total
+        e.value,
+        e.low,
+        e.high,
+        e.n,
+        confidence,
+        forwards=sum(s.forwards for s in shards),
+        draws=sum(s.draws for s in shards),
+        design=first.design,
+        stopped="interrupted" if any(s.stopped == "interrupted" for s in shards) else first.stopped,
+        notes=first.notes,
+        tally=total,
     )
 
 
@@ -149,126 +156,155 @@ def check_mode(model: Callable[[Any], Any]) -> None:
             raise InputError(f"the model is in training mode and has {restless[0]}: call model.eval() first")
 
 
-class Run:
-    """Evaluates triples and keeps the clean outputs it has met."""
-
-    def __init__(self, model: Any, inputs: Inputs, perturbation: Perturbation, change: Any, seed: int, n: int) -> None:
-        self.model, self.inputs, self.perturbation, self.change = model, inputs, perturbation, change
-        self.seed = (seed << 2) + _NOISE
-        self.tally = Tally.empty(n)
-        self.clean: Tensor | None = None
-        self.known = torch.zeros(n, dtype=torch.bool)
-        self.drawn = 0
-        parts = [inputs] if isinstance(inputs, Tensor) else list(inputs.values())
-        self.device = parts[0].device
-
-    def changes(self, triples: Triples) -> Tensor:
-        """What each triple changed, also counted in the tally."""
-        index = triples.input
-        with torch.no_grad(), hookable():
-            before = self._clean(index)
-            where = (part.to(self.device) for part in (index, triples.token, triples.draw))
-            answer = self.perturbation.run(self.model, take(self.inputs, index), Noise(self.seed, *where))
-            after = outputs(answer, len(index))
-            if after.shape != before.shape:
-                raise InputError(f"clean outputs are {tuple(before.shape)} and perturbed ones {tuple(after.shape)}")
-            changed = self.change(before, after)
-        if changed.shape != (len(index),):
-            raise InputError(f"a change is one value for each of {len(index)} inputs, got shape {tuple(changed.shape)}")
-        self.tally.add(index, changed)
-        self.drawn += len(index)
-        return changed
-
-    def _clean(self, index: Tensor) -> Tensor:
-        fresh = index[~self.known[index]].unique()
-        if len(fresh):
-            answer = outputs(self.model(take(self.inputs, fresh)), len(fresh))
-            if self.clean is None:
-                self.clean = answer.new_empty(len(self.known), *answer.shape[1:])
-            self.clean[fresh.to(answer.device)] = answer
-            self.known[fresh] = True
-        assert self.clean is not None
-        return self.clean[index.to(self.clean.device)]
-
-    def notes(self) -> tuple[str, ...]:
-        if self.clean is None or self.clean.ndim != 2 or self.clean.shape[1] < 2:
-            return ()
-        answers = self.clean[self.known.to(self.clean.device)].argmax(-1)
-        return ("every clean answer is the same class",) if bool((answers == answers[0]).all()) else ()
-
-
-def _share(run: Run, plan: Broad | Paper, start: int, stop: int, part: int, parts: int) -> None:
-    """Evaluate the triples that are this shard's: every parts-th, or in the paper's design those of its inputs."""
-    triples = plan.triples(start, stop)
-    number = triples.input if isinstance(plan, Paper) else torch.arange(start, stop)
-    mine = number % parts == part
-    if bool(mine.any()):
-        run.changes(Triples(triples.input[mine], triples.token[mine], triples.draw[mine]))
-
-
-def _plan(design: str, positions: Tensor, seed: int, subset: int | None, draws: int) -> Broad | Paper:
-    if design == "broad":
-        return Broad(positions, seed << 2)
-    if design == "paper":
-        return Paper(positions, seed << 2, subset, draws)
-    raise InputError(f"the design is 'broad' or 'paper', got '{design}'")
-
-
-def _limit(
-    plan: Broad | Paper, precision: float | None, half_width: float | None, budget: int | None
-) -> tuple[int, bool]:
-    """How many triples at most, and whether the default precision applies."""
-    for name, value in (("precision", precision), ("half_width", half_width)):
-        if value is not None and not value > 0:
-            raise InputError(f"{name} is positive, got {value}")
-    if budget is not None and budget < 4:
-        raise InputError(f"a budget is at least 4 forwards, got {budget}")
-    default = precision is None and half_width is None and budget is None and isinstance(plan, Broad)
+def _fixed(
+    plan: Broad | Paper,
+    run: Run,
+    batches: Batches,
+    stop: Stop,
+    part: int,
+    parts: int,
+    progress: Callable[[Sensitivity], None] | None,
+) -> str:
+    """Run a design that does not depend on answers; says why it ended."""
     if isinstance(plan, Paper):
-        return plan.total if budget is None else plan.limit(budget), False
-    return plan.limit(2_000_000 if budget is None else budget), default
+        limit = plan.total if stop.budget is None else plan.limit(stop.budget)
+    else:
+        limit = plan.limit(_BUDGET if stop.budget is None else stop.budget)
+
+    def work(a: int, b: int) -> None:
+        triples = plan.triples(a, b)
+        if parts > 1:  # every parts-th triple, or in the paper's design those of every parts-th input
+            number = triples.input if isinstance(plan, Paper) else torch.arange(a, b, device=run.device)
+            triples = triples[number % parts == part]
+        if len(triples.input):
+            run.changes(triples)
+
+    done, look, halves = 0, FIRST_LOOK, {}
+    try:
+        while done < limit:
+            look = _whole(plan, min(look, limit))
+            batches.run(done, look, work)
+            done = look
+            result = _look(run, plan.name, stop, progress)
+            if result is not None and stop.aims:
+                halves[done] = result.half_width
+                reason = stop.enough(result, run.tally)
+                if reason is None and isinstance(plan, Broad):
+                    reason = stalled(halves, done, len(plan.inputs))
+                if reason is not None:
+                    return reason
+            look = stop.next_look(look, result)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "design" if isinstance(plan, Paper) and limit == plan.total else "budget"
 
 
-def _looks(plan: Broad | Paper, limit: int) -> Iterator[int]:
-    """Triple counts at which the interval is looked at; whole inputs only in the paper's design."""
-    look = _FIRST_LOOK
-    while look < limit:
-        if isinstance(plan, Paper):
-            whole = plan.ends[plan.ends >= look][0]
-            if int(whole) >= limit:
-                break
-            yield int(whole)
-            look = int(whole)
-        else:
-            yield look
-        look = int(look * _GROWTH) + 1
-    yield limit
+def _adaptive(
+    plan: Adaptive, run: Run, batches: Batches, stop: Stop, progress: Callable[[Sensitivity], None] | None
+) -> str:
+    """Run the design that learns, block by block; says why it ended."""
+    budget = _BUDGET if stop.budget is None else stop.budget
+    done, look, halves, n = 0, FIRST_LOOK, {}, len(plan.inputs)
+    before, drawn = run.tally.clone(), 0
+    try:
+        while True:
+            price = plan.price(done)
+            left = budget - run.forwards
+            end = min(look, (done // n + 1) * n, done + int(left / price))
+            if end <= done or left < 0.01 * budget:
+                return "budget"
+            if done < n:
+                fresh = plan.rounds[done:end]
+                batches.run(0, len(fresh), lambda a, b, fresh=fresh: run.meet(fresh[a:b]))
+            index, triples = plan.triples(done, end, run, budget - run.forwards)
+            changed: list[Tensor] = []
+            batches.run(
+                0,
+                len(triples.input),
+                lambda a, b, triples=triples, changed=changed: changed.append(run.changes(triples[a:b])),
+            )
+            run.tally.visit(index)
+            if not run.tally.rate:
+                raise InputError("the adaptive design is for changes that are true or false: use design='broad'")
+            if changed:
+                plan.learn(triples, torch.cat(changed), run, end)
+            done, before, drawn = end, run.tally.clone(), run.drawn
+            result = _look(run, plan.name, stop, progress)
+            if result is not None and stop.aims:
+                halves[done] = result.half_width
+                reason = stop.enough(result, run.tally) or stalled(halves, done, n)
+                if reason is not None:
+                    return reason
+            if done >= look:
+                look = stop.next_look(look, result)
+    except KeyboardInterrupt:
+        run.tally, run.drawn = before, drawn  # half a block would count inputs whose draws are missing
+        return "interrupted"
 
 
-def _result(tally: Tally, plan: Broad | Paper, done: int, confidence: float, stopped: str, run: Run) -> Sensitivity:
-    e = (tally.by_input() if plan.name == "paper" else tally).estimate(confidence)
-    forwards = run.drawn + int(run.known.sum())
+def _look(run: Run, name: str, stop: Stop, progress: Callable[[Sensitivity], None] | None) -> Sensitivity | None:
+    """The estimate so far, where there is one."""
+    run.check()
+    if int((run.tally.counts > 0).sum()) < 2 or not (stop.aims or progress is not None):
+        return None
+    result = _result(run, name, stop.confidence, "budget")
+    if progress is not None:
+        progress(result)
+    return result
+
+
+def _result(
+    run: Run, name: str, confidence: float, stopped: str, notes: tuple[str, ...] = (), effect: Estimate | None = None
+) -> Sensitivity:
+    tally = run.tally.cpu()
+    if name == "adaptive":
+        tally.draws = float("inf")  # an input's own mean can be known better than by as many draws on other inputs
+    e = (tally.by_input() if name == "paper" else tally).estimate(confidence)
     return Sensitivity(
-        e.value, e.low, e.high, e.n, confidence, forwards, run.drawn, plan.name, stopped, run.notes(), tally
+        e.value, e.low, e.high, e.n, confidence, run.forwards, run.drawn, name, stopped, notes, effect, tally
     )
 
 
-def _enough(result: Sensitivity, precision: float | None, half_width: float | None, tally: Tally) -> str | None:
-    met = tally.counts > 0
-    weight = tally.sums[met].abs()
-    # How many inputs the sum rests on: those that changed for a rate, fewer where some changed much more than others.
-    bearing = float(weight.sum() ** 2 / weight.square().sum()) if bool(weight.any()) else 0.0
-    believed = bearing >= min(FEW if tally.rate else 3 * FEW, 0.8 * int(met.sum()))
-    if half_width is not None and result.half_width <= half_width and (tally.rate or believed):
-        return "half-width"
-    if precision is not None and believed and result.half_width <= precision * abs(result.value):
-        return "precision"
-    return None
+def _effect(
+    kind: str,
+    model: Callable[[Any], Any],
+    inputs: Inputs,
+    perturbation: Perturbation,
+    change: Callable[[Tensor, Tensor], Tensor],
+    seed: int,
+    batches: Batches,
+    confidence: float,
+) -> Estimate:
+    """What an arithmetic adds to the value: the same triples again in it and in float32, paired."""
+    device = device_of(inputs)
+    plan = Broad(perturbation.positions(inputs).to(device), seed << 2)
+    tallies = []
+    for each in (kind, "float32"):
+        run = Run(model, inputs, perturbation, change, seed)
+        with computing_in(each, device):
+            triples = min(_COMPARED, len(plan.inputs))
+            batches.run(0, triples, lambda a, b, run=run: run.changes(plan.triples(a, b)))  # pyright: ignore
+        tallies.append(run.tally.cpu())
+    lower, full = tallies
+    return Tally(lower.sums - full.sums, full.counts, rate=False).estimate(confidence)
 
 
-def _stalled(halves: dict[int, float], done: int, inputs: int) -> str | None:
-    """After eight rounds, whether twice the draws have bought less than a tenth of the interval."""
-    if done < 8 * inputs:
-        return None
-    earlier = [half for at, half in halves.items() if at <= done / 2]
-    return "inputs" if earlier and halves[done] > 0.9 * earlier[-1] else None
+def _compiled(model: Callable[[Any], Any], perturbation: Perturbation, batches: Batches) -> Compiled:
+    if isinstance(perturbation, HiddenNoise | WeightNoise):
+        raise InputError(f"compile serves what nudges the input; {type(perturbation).__name__} reaches into the model")
+    return Compiled(model, batches)
+
+
+def _plan(design: str, positions: Tensor, seed: int, subset: int | None, draws: int) -> Broad | Paper | Adaptive:
+    if design == "broad":
+        return Broad(positions, seed << 2)
+    if design == "adaptive":
+        return Adaptive(positions, seed << 2)
+    if design == "paper":
+        return Paper(positions, seed << 2, subset, draws)
+    raise InputError(f"the design is 'broad', 'adaptive' or 'paper', got '{design}'")
+
+
+def _whole(plan: Broad | Paper, look: int) -> int:
+    """Looks at whole inputs only in the paper's design."""
+    return look if isinstance(plan, Broad) else int(plan.ends[plan.ends >= look][0])

@@ -7,7 +7,7 @@ p = sum s_i / sum c_i and its variance m/(m-1) sum (s_i - p c_i)^2 / (sum c_i)^2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -30,15 +30,33 @@ class Tally:
     draws: float | None = None  # how many changes there were, where the counts do not say
 
     @classmethod
-    def empty(cls, inputs: int) -> Tally:
-        return cls(torch.zeros(inputs, dtype=torch.float64), torch.zeros(inputs, dtype=torch.float64))
+    def empty(cls, inputs: int, device: torch.device | str = "cpu") -> Tally:
+        sums, counts = (torch.zeros(inputs, dtype=torch.float64, device=device) for _ in range(2))
+        return cls(sums, counts)
 
-    def add(self, index: Tensor, changes: Tensor) -> None:
-        """One change for each of the inputs named; an input may be named more than once."""
-        values = changes.double().cpu()
-        self.rate = self.rate and bool(((values == 0) | (values == 1)).all())  # truth values, in whatever type
-        self.sums.index_add_(0, index, values)
-        self.counts.index_add_(0, index, torch.ones_like(values))
+    def add(self, index: Tensor, changes: Tensor, weight: Tensor | None = None) -> None:
+        """One change for each of the inputs named; an input may be named more than once.
+
+        A weighted change is a share of an input's own mean, and whoever weights says with `visit` how many means
+        there are.
+        """
+        values = changes.to(self.sums)
+        if changes.dtype != torch.bool and self.rate:  # truth values may come in any type
+            self.rate = bool(((values == 0) | (values == 1)).all())
+        self.sums.index_add_(0, index, values if weight is None else values * weight)
+        if weight is None:
+            self.visit(index)
+
+    def visit(self, index: Tensor) -> None:
+        """Count these inputs once more."""
+        self.counts.index_add_(0, index, torch.ones_like(index, dtype=torch.float64))
+
+    def cpu(self) -> Tally:
+        """The tally where its estimate is made; a copy unless it is there."""
+        return replace(self, sums=self.sums.cpu(), counts=self.counts.cpu())
+
+    def clone(self) -> Tally:
+        return replace(self, sums=self.sums.clone(), counts=self.counts.clone())
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.sums + other.sums, self.counts + other.counts, self.rate and other.rate)

@@ -13,11 +13,12 @@ from teeter.errors import InputError
 from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches
+from teeter.measure.run import Run
 from teeter.measure.schedule import Triples
-from teeter.measure.sensitivity import Run, check_mode
+from teeter.measure.sensitivity import check_mode
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs, Perturbation
-from teeter.perturb.inputs import count
+from teeter.perturb.inputs import device_of
 
 __all__ = ["TokenMap", "token_map"]
 
@@ -76,24 +77,25 @@ def token_map(
     check_mode(model)
     if draws < 1:
         raise InputError(f"draws is at least 1, got {draws}")
-    positions = perturbation.positions(inputs).cpu()
+    positions = perturbation.positions(inputs).to(device_of(inputs))
     place = positions.nonzero()
     if len(place) == 0:
         raise InputError("no input has a token to perturb: all of them are padding or skipped")
-    run = Run(model, inputs, perturbation, change, seed, count(inputs))
-    sums = torch.zeros(positions.shape, dtype=torch.float64)
+    run = Run(model, inputs, perturbation, change, seed)
+    sums = torch.zeros(positions.shape, dtype=torch.float64, device=positions.device)
     total = len(place) * draws
 
     def work(start: int, stop: int) -> None:
-        number = torch.arange(start, stop)
+        number = torch.arange(start, stop, device=place.device)
         index, token = place[number // draws].unbind(-1)
         changed = run.changes(Triples(index, token, number % draws))
-        sums.index_put_((index, token), changed.double().cpu(), accumulate=True)
+        sums.index_put_((index, token), changed.to(sums), accumulate=True)
         if progress is not None:
             progress(stop, total)
 
-    Batches(batch).run(0, total, work)
-    return TokenMap(torch.where(positions, sums / draws, torch.nan), draws, run.tally.rate)
+    Batches(batch, positions.device).run(0, total, work)
+    run.check()
+    return TokenMap(torch.where(positions, sums / draws, torch.nan).cpu(), draws, run.tally.rate)
 
 
 def _pushed_right(mean: Tensor) -> Tensor:

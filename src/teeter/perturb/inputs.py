@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 from teeter.errors import InputError
 
-__all__ = ["Inputs", "count", "field", "replace", "take"]
+__all__ = ["Inputs", "count", "device_of", "field", "replace", "take"]
 
 Inputs: TypeAlias = Tensor | Mapping[str, Tensor]
 
@@ -27,6 +28,11 @@ def count(inputs: Inputs) -> int:
             f"inputs hold at least one input, the same number in every tensor, got {sorted(sizes) or 'none'}"
         )
     return sizes.pop()
+
+
+def device_of(inputs: Inputs) -> torch.device:
+    """Where the inputs are."""
+    return (inputs if isinstance(inputs, Tensor) else next(iter(inputs.values()))).device
 
 
 def take(inputs: Inputs, index: Tensor) -> Inputs:

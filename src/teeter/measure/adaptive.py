@@ -1,0 +1,158 @@
+"""The design that learns where flips are: more draws on inputs that stand close to another answer, fewer on the rest.
+
+Inputs are met in the same random order as in the broad design, block by block. An input's clean margin puts it into a
+stratum, and the stratum says how many draws d it gets: a whole number and one more with the probability of the
+remainder, so that d is also the expected number. With s flips in k draws the input's own unbiased estimate is s/k where
+d >= 1, and s/d (zero without a draw) where d < 1; the answer is the mean of these over all inputs met. How a block is
+divided rests only on what earlier blocks showed and on its own clean margins, so every block is unbiased whatever was
+learned (a martingale), and the inputs stay the independent units.
+
+With p the mean chance to flip in a stratum of share w, r how alike the draws on one input are (their correlation) and
+v = (1 - r) p (1 - p) the variance that further draws on an input average away, the variance of the mean of M inputs is
+
+    1/M (sum_h w_h (p_h - v_h + v_h / d_h) - p^2),   with p_h / d_h in place of the bracket where d_h < 1,
+
+at M (1 + sum_h w_h d_h) forwards. Their product is made small over the scale c of d = c sqrt(v), or of c sqrt(p)
+where that is below one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from teeter import counter
+from teeter.measure.run import Run
+from teeter.measure.schedule import TOKEN, Places, Rounds, Triples
+from teeter.measure.tally import FEW
+
+__all__ = ["Adaptive", "Strata", "allocation", "strata"]
+
+_SHARE = 3  # what this hash of the seed is for: whether an input gets the draw beyond its whole number
+_GOLDEN = 0.6180339887498949  # steps that spread any number of tokens of one input evenly over its length
+_QUANTILES = 2.0 ** -np.arange(7, 0, -0.5)  # finer towards small margins, where the flips are
+_FEWEST, _MOST = 0.1, 16.0  # draws an input: weights stay bounded, and many inputs stay needed
+_LEARNED = 4  # inputs that flipped, before which all inputs are treated alike
+_PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 6.0, 200.0, 0.1  # what is believed before anything is seen, and how much
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Edges between margins, and of each stratum its share of the inputs and its chance to flip."""
+
+    edges: np.ndarray
+    share: np.ndarray
+    chance: np.ndarray
+    alike: float
+
+    def of(self, margin: np.ndarray) -> np.ndarray:
+        return np.digitize(margin, self.edges)
+
+
+def strata(margin: np.ndarray, flips: np.ndarray, tries: np.ndarray) -> Strata:
+    """Strata of inputs with known margins, from their flips in so many tries.
+
+    Chances fall as margins grow (isotonic regression), starting from a prior of a few flips of that shape.
+    """
+    from scipy.optimize import isotonic_regression
+
+    edges = np.unique(np.quantile(margin, _QUANTILES))
+    where = np.digitize(margin, edges)
+    share = np.bincount(where, minlength=len(edges) + 1) / len(margin)
+    tried, flipped = (np.bincount(where, part, minlength=len(share)) for part in (tries, flips))
+    middle = np.cumsum(share) - share / 2
+    shape = np.exp(-5 * np.sqrt(middle))
+    # A rate over inputs, not over tries, most of which were where flips are.
+    rate = max(float((share * flipped / np.maximum(tried, 1)).sum()), 0.5 / max(float(tries.sum()), 1.0))
+    prior = _PRIOR_FLIPS * share / rate + 1e-9  # tries
+    raw = (flipped + prior * rate * shape / (share * shape).sum()) / (tried + prior)
+    chance = isotonic_regression(np.minimum(raw, 1.0), weights=tried + prior, increasing=False).x
+    chance = np.maximum(chance, 0.3 / (1 + np.cumsum(tried[::-1])[::-1]))  # no flip seen is not none to come
+    several = tries > 1
+    pairs, own = tries[several] * (tries[several] - 1), chance[where[several]]
+    both = float((flips[several] * (flips[several] - 1) - pairs * own**2).sum()) + _PRIOR_PAIRS * _PRIOR_ALIKE
+    alike = both / (float((pairs * own * (1 - own)).sum()) + _PRIOR_PAIRS)
+    return Strata(edges, share, chance, min(max(alike, 0.01), 0.99))
+
+
+def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarray:
+    """Draws for an input of each stratum, where a clean forward costs `clean` (none on inputs met before).
+
+    >>> two = Strata(np.array([1.0]), np.array([0.1, 0.9]), np.array([0.2, 0.0001]), 0.1)
+    >>> allocation(two, clean=1.0).round(1)
+    array([5.2, 0.1])
+    """
+    p, w = known.chance, known.share
+    v = (1 - known.alike) * p * (1 - p)
+    scale = np.exp(np.linspace(-3, 7, 200))[:, None]
+    many, few = scale * np.sqrt(v), scale * np.sqrt(p)
+    draws = np.clip(np.where(many > 1, many, np.minimum(few, 1.0)), fewest, _MOST)
+    second = np.where(draws > 1, p - v + v / np.maximum(draws, 1.0), p / draws)
+    cost = (clean + (w * draws).sum(-1)) * ((w * second).sum(-1) - (w * p).sum() ** 2)
+    return draws[cost.argmin()]
+
+
+class Adaptive:
+    """Visits to inputs in random order, each with as many draws as its margin deserves."""
+
+    name = "adaptive"
+
+    def __init__(self, positions: Tensor, seed: int) -> None:
+        self.seed = seed
+        self.places = Places(positions)
+        self.inputs = self.places.inputs
+        self.rounds = Rounds(self.inputs, seed)
+        self.flips, self.tries = (torch.zeros(len(positions), dtype=torch.float64) for _ in range(2))
+        self.known: Strata | None = None
+        self.thin = False
+
+    def clean_cost(self, visits: int) -> float:
+        return 1.0 if visits < len(self.inputs) else 0.0
+
+    def price(self, visits: int) -> float:
+        """Forwards that the next visit is expected to cost."""
+        if self.known is None:
+            return self.clean_cost(visits) + 1
+        return self.clean_cost(visits) + float((self.known.share * self._draws(visits)).sum())
+
+    def _draws(self, visits: int) -> np.ndarray:
+        assert self.known is not None
+        return allocation(self.known, self.clean_cost(visits), _FEWEST if self.thin else 1.0)
+
+    def triples(self, start: int, stop: int, run: Run, left: float) -> tuple[Tensor, Triples]:
+        """The inputs of visits start .. stop-1, all met, and their draws, within so many forwards."""
+        index = self.rounds[start:stop]
+        if self.known is None:
+            wanted = torch.ones(len(index), dtype=torch.float64)
+        else:
+            stratum = self.known.of(run.margin(index).cpu().numpy())
+            wanted = torch.from_numpy(self._draws(start)[stratum])
+        # Too dear: all get less. This looks at margins only, never at flips.
+        rest = wanted % 1
+        spare = left - 4 * float((rest * (1 - rest)).sum()) ** 0.5
+        wanted = (wanted * min(1.0, max(spare, 0.05 * left) / float(wanted.sum()))).to(index.device)
+        visit = torch.arange(start, stop, device=index.device) // len(self.inputs)
+        draws = (wanted + counter.uniform(self.seed, torch.tensor(_SHARE), index, visit)).floor().long()
+        weight = 1 / torch.where(wanted < 1, wanted, draws.double())
+        which = torch.arange(len(index), device=index.device).repeat_interleave(draws)
+        number = torch.arange(len(which), device=index.device) - (draws.cumsum(0) - draws)[which]
+        chosen = index[which]
+        begin = counter.uniform(self.seed, torch.tensor(TOKEN), chosen, visit[which])
+        token = self.places.at(chosen, (begin + number * _GOLDEN) % 1)
+        before = self.tries.to(index.device)[chosen].long()
+        return index, Triples(chosen, token, before + number, chosen[:0], weight[which])
+
+    def learn(self, triples: Triples, changed: Tensor, run: Run, visits: int) -> None:
+        """Take in what a block showed."""
+        index = triples.input.cpu()
+        self.flips.index_add_(0, index, changed.double().cpu())
+        self.tries.index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
+        met = self.rounds[0 : min(visits, len(self.inputs))]
+        flipped = int((self.flips > 0).sum())
+        self.thin = flipped >= FEW  # until then an interval counts on every input met having been tried
+        if flipped >= _LEARNED:
+            margin, met = run.margin(met).double().cpu().numpy(), met.cpu()
+            self.known = strata(margin, self.flips[met].numpy(), self.tries[met].numpy())

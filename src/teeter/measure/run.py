@@ -1,0 +1,119 @@
+"""Runs triples through a model and keeps what is needed of its clean answers.
+
+Nothing here waits for the device: values stay on it, and what must be checked is checked when the estimate is looked
+at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from teeter.errors import InputError
+from teeter.measure.changes import answers, label_flip
+from teeter.measure.forward import hookable, outputs
+from teeter.measure.schedule import Triples
+from teeter.measure.tally import Tally
+from teeter.perturb import Inputs, Noise, Perturbation
+from teeter.perturb.inputs import count, device_of, take
+
+__all__ = ["Run"]
+
+_NOISE = 3  # keeps the noise's hash apart from those of the schedule
+
+
+class Run:
+    """Evaluates triples, counts changes by input in `tally`, and remembers the inputs it has met."""
+
+    def __init__(
+        self,
+        model: Callable[[Any], Any],
+        inputs: Inputs,
+        perturbation: Perturbation,
+        change: Callable[[Tensor, Tensor], Tensor],
+        seed: int,
+    ) -> None:
+        self.model, self.inputs, self.perturbation, self.change = model, inputs, perturbation, change
+        self.seed = (seed << 2) + _NOISE
+        self.device = device_of(inputs)
+        n = count(inputs)
+        self.tally = Tally.empty(n, self.device)
+        self.met = self.drawn = 0
+        self._known = torch.zeros(n, dtype=torch.bool, device=self.device)
+        self._clean: Tensor | None = None  # answers for label flips, outputs for all else
+        self._margin: Tensor | None = None
+        self._shape: tuple[int, ...] = ()
+        self._finite: Tensor | None = None
+
+    @property
+    def forwards(self) -> int:
+        return self.met + self.drawn
+
+    def meet(self, fresh: Tensor) -> None:
+        """The clean forward of inputs not met before."""
+        if len(fresh) == 0:
+            return
+        with torch.no_grad(), hookable():
+            output = self._outputs(self.model(take(self.inputs, fresh)), len(fresh))
+        kept, margin = (answers(output) if self.change is label_flip else output), _margin(output)
+        if self._clean is None or self._margin is None:
+            self._shape = tuple(output.shape[1:])
+            self._clean = kept.new_empty(len(self._known), *kept.shape[1:])
+            self._margin = margin.new_full((len(self._known),), torch.nan)
+        where = fresh.to(output.device)
+        self._clean[where], self._margin[where] = kept, margin
+        self._known[fresh] = True
+        self.met += len(fresh)
+
+    def changes(self, triples: Triples) -> Tensor:
+        """What each triple changed, also counted in the tally."""
+        index = triples.input
+        self.meet(index[~self._known[index]].unique() if triples.fresh is None else triples.fresh)
+        assert self._clean is not None
+        with torch.no_grad(), hookable():
+            where = (part.to(self.device) for part in (index, triples.token, triples.draw))
+            answer = self.perturbation.run(self.model, take(self.inputs, index), Noise(self.seed, *where))
+            after = self._outputs(answer, len(index))
+            if tuple(after.shape[1:]) != self._shape:
+                before = (len(index), *self._shape)
+                raise InputError(f"clean outputs are {before} and perturbed ones {tuple(after.shape)}")
+            before = self._clean[index.to(after.device)]
+            changed = answers(after) != before if self.change is label_flip else self.change(before, after)
+        if changed.shape != (len(index),):
+            raise InputError(f"a change is one value for each of {len(index)} inputs, got shape {tuple(changed.shape)}")
+        self.tally.add(index, changed, triples.weight)
+        self.drawn += len(index)
+        return changed
+
+    def margin(self, index: Tensor) -> Tensor:
+        """How far ahead of the next answer the clean one is, for inputs that were met."""
+        assert self._margin is not None
+        return self._margin[index.to(self._margin.device)].to(self.device)
+
+    def check(self) -> None:
+        """Raise if any output so far was not a number."""
+        if self._finite is not None and not bool(self._finite):
+            raise InputError("the model returned NaN or infinity")
+
+    def notes(self) -> tuple[str, ...]:
+        if self._clean is None or len(self._shape) != 1 or self._shape[0] < 2:
+            return ()
+        met = self._clean[self._known.to(self._clean.device)]
+        found = met if self.change is label_flip else answers(met)
+        return ("every clean answer is the same class",) if bool((found == found[0]).all()) else ()
+
+    def _outputs(self, answer: Any, rows: int) -> Tensor:
+        logits = outputs(answer, rows, check=False)
+        finite = torch.isfinite(logits).all()
+        self._finite = finite if self._finite is None else self._finite & finite
+        return logits
+
+
+def _margin(output: Tensor) -> Tensor:
+    if output.ndim == 1 or output.shape[1] == 1:
+        return output.reshape(len(output)).float().abs()
+    first, second = output.float().topk(2, dim=-1).values.unbind(-1)
+    return first - second
