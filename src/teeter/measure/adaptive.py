@@ -35,53 +35,55 @@ _SHARE = 3  # what this hash of the seed is for: whether an input gets the draw 
 _GOLDEN = 0.6180339887498949  # steps that spread any number of tokens of one input evenly over its length
 _QUANTILES = 2.0 ** -np.arange(7, 0, -0.5)  # finer towards small margins, where the flips are
 _FEWEST, _MOST = 0.1, 16.0  # draws an input: weights stay bounded, and many inputs stay needed
-_LEARNED = 4  # inputs that flipped, before which all inputs are treated alike
-_PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 6.0, 200.0, 0.1  # what is believed before anything is seen, and how much
+_LEARNED = 2  # inputs that flipped, before which all inputs are treated alike
+_PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 12.0, 200.0, 0.1  # what is believed before anything is seen, and how much
 
 
 @dataclass(frozen=True)
 class Strata:
     """Edges between margins, and of each stratum its share of the inputs and its chance to flip."""
 
-    edges: np.ndarray
+    edges: Tensor
     share: np.ndarray
     chance: np.ndarray
     alike: float
 
-    def of(self, margin: np.ndarray) -> np.ndarray:
-        return np.digitize(margin, self.edges)
+    def of(self, margin: Tensor) -> Tensor:
+        return torch.bucketize(margin, self.edges, right=True)
 
 
-def strata(margin: np.ndarray, flips: np.ndarray, tries: np.ndarray) -> Strata:
+def strata(margin: Tensor, flips: Tensor, tries: Tensor) -> Strata:
     """Strata of inputs with known margins, from their flips in so many tries.
 
     Chances fall as margins grow (isotonic regression), starting from a prior of a few flips of that shape.
     """
     from scipy.optimize import isotonic_regression
 
-    edges = np.unique(np.quantile(margin, _QUANTILES))
-    where = np.digitize(margin, edges)
-    share = np.bincount(where, minlength=len(edges) + 1) / len(margin)
-    tried, flipped = (np.bincount(where, part, minlength=len(share)) for part in (tries, flips))
-    middle = np.cumsum(share) - share / 2
-    shape = np.exp(-5 * np.sqrt(middle))
+    edges = torch.quantile(margin, torch.as_tensor(_QUANTILES).to(margin)).unique()
+    where = torch.bucketize(margin, edges, right=True)
+    met, tried, flipped = (
+        torch.bincount(where, part, minlength=len(edges) + 1).cpu().numpy()
+        for part in (torch.ones_like(tries), tries, flips)
+    )
+    share = met / met.sum()
+    shape = np.exp(-5 * np.sqrt(np.cumsum(share) - share / 2))
     # A rate over inputs, not over tries, most of which were where flips are.
-    rate = max(float((share * flipped / np.maximum(tried, 1)).sum()), 0.5 / max(float(tries.sum()), 1.0))
+    rate = max(float((share * flipped / np.maximum(tried, 1)).sum()), 0.5 / max(float(tried.sum()), 1.0))
     prior = _PRIOR_FLIPS * share / rate + 1e-9  # tries
     raw = (flipped + prior * rate * shape / (share * shape).sum()) / (tried + prior)
     chance = isotonic_regression(np.minimum(raw, 1.0), weights=tried + prior, increasing=False).x
     chance = np.maximum(chance, 0.3 / (1 + np.cumsum(tried[::-1])[::-1]))  # no flip seen is not none to come
-    several = tries > 1
-    pairs, own = tries[several] * (tries[several] - 1), chance[where[several]]
-    both = float((flips[several] * (flips[several] - 1) - pairs * own**2).sum()) + _PRIOR_PAIRS * _PRIOR_ALIKE
-    alike = both / (float((pairs * own * (1 - own)).sum()) + _PRIOR_PAIRS)
+    own = torch.as_tensor(chance).to(flips)[where]
+    pairs = tries * (tries - 1)
+    both = (flips * (flips - 1) - pairs * own**2).sum() + _PRIOR_PAIRS * _PRIOR_ALIKE
+    alike = float(both / ((pairs * own * (1 - own)).sum() + _PRIOR_PAIRS))
     return Strata(edges, share, chance, min(max(alike, 0.01), 0.99))
 
 
 def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarray:
     """Draws for an input of each stratum, where a clean forward costs `clean` (none on inputs met before).
 
-    >>> two = Strata(np.array([1.0]), np.array([0.1, 0.9]), np.array([0.2, 0.0001]), 0.1)
+    >>> two = Strata(torch.tensor([1.0]), np.array([0.1, 0.9]), np.array([0.2, 0.0001]), 0.1)
     >>> allocation(two, clean=1.0).round(1)
     array([5.2, 0.1])
     """
@@ -96,44 +98,44 @@ def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarr
 
 
 class Adaptive:
-    """Visits to inputs in random order, each with as many draws as its margin deserves."""
+    """Visits to inputs in random order, each with as many draws as its margin deserves.
+
+    `clean` says whether an input's clean forward is still to be paid for.
+    """
 
     name = "adaptive"
 
-    def __init__(self, positions: Tensor, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, positions: Tensor, seed: int, clean: bool = True) -> None:
+        self.seed, self.clean = seed, clean
         self.places = Places(positions)
         self.inputs = self.places.inputs
         self.rounds = Rounds(self.inputs, seed)
-        self.flips, self.tries = (torch.zeros(len(positions), dtype=torch.float64) for _ in range(2))
+        self.flips, self.tries = (
+            torch.zeros(len(positions), dtype=torch.float64, device=positions.device) for _ in range(2)
+        )
         self.known: Strata | None = None
-        self.thin = False
+        self._draws: dict[float, np.ndarray] = {}
 
-    def clean_cost(self, visits: int) -> float:
-        return 1.0 if visits < len(self.inputs) else 0.0
+    def fresh(self, start: int, stop: int) -> Tensor:
+        """Inputs that visits start .. stop-1 meet first."""
+        return self.rounds[start:stop] if self._clean_cost(start) else self.inputs[:0]
 
-    def price(self, visits: int) -> float:
+    def price(self, start: int) -> float:
         """Forwards that the next visit is expected to cost."""
-        if self.known is None:
-            return self.clean_cost(visits) + 1
-        return self.clean_cost(visits) + float((self.known.share * self._draws(visits)).sum())
-
-    def _draws(self, visits: int) -> np.ndarray:
-        assert self.known is not None
-        return allocation(self.known, self.clean_cost(visits), _FEWEST if self.thin else 1.0)
+        draws = 1.0 if self.known is None else float((self.known.share * self._allocated(start)).sum())
+        return self._clean_cost(start) + draws
 
     def triples(self, start: int, stop: int, run: Run, left: float) -> tuple[Tensor, Triples]:
         """The inputs of visits start .. stop-1, all met, and their draws, within so many forwards."""
         index = self.rounds[start:stop]
-        if self.known is None:
-            wanted = torch.ones(len(index), dtype=torch.float64)
-        else:
-            stratum = self.known.of(run.margin(index).cpu().numpy())
-            wanted = torch.from_numpy(self._draws(start)[stratum])
-        # Too dear: all get less. This looks at margins only, never at flips.
-        rest = wanted % 1
-        spare = left - 4 * float((rest * (1 - rest)).sum()) ** 0.5
-        wanted = (wanted * min(1.0, max(spare, 0.05 * left) / float(wanted.sum()))).to(index.device)
+        wanted = torch.ones(len(index), dtype=torch.float64, device=index.device)
+        if self.known is not None:
+            wanted = torch.as_tensor(self._allocated(start)).to(wanted)[self.known.of(run.margin(index))]
+        if left < _MOST * len(index):
+            # Too dear, perhaps: then all get less. This looks at margins only, never at flips.
+            rest = wanted % 1
+            spare = left - 4 * float((rest * (1 - rest)).sum()) ** 0.5
+            wanted = wanted * min(1.0, max(spare, 0.05 * left) / float(wanted.sum()))
         visit = torch.arange(start, stop, device=index.device) // len(self.inputs)
         draws = (wanted + counter.uniform(self.seed, torch.tensor(_SHARE), index, visit)).floor().long()
         weight = 1 / torch.where(wanted < 1, wanted, draws.double())
@@ -142,17 +144,21 @@ class Adaptive:
         chosen = index[which]
         begin = counter.uniform(self.seed, torch.tensor(TOKEN), chosen, visit[which])
         token = self.places.at(chosen, (begin + number * _GOLDEN) % 1)
-        before = self.tries.to(index.device)[chosen].long()
-        return index, Triples(chosen, token, before + number, chosen[:0], weight[which])
+        return index, Triples(chosen, token, self.tries[chosen].long() + number, chosen[:0], weight[which])
 
     def learn(self, triples: Triples, changed: Tensor, run: Run, visits: int) -> None:
         """Take in what a block showed."""
-        index = triples.input.cpu()
-        self.flips.index_add_(0, index, changed.double().cpu())
-        self.tries.index_add_(0, index, torch.ones(len(index), dtype=torch.float64))
-        met = self.rounds[0 : min(visits, len(self.inputs))]
+        self.flips.index_add_(0, triples.input, changed.to(self.flips))
+        self.tries.index_add_(0, triples.input, torch.ones_like(triples.input, dtype=torch.float64))
         flipped = int((self.flips > 0).sum())
-        self.thin = flipped >= FEW  # until then an interval counts on every input met having been tried
         if flipped >= _LEARNED:
-            margin, met = run.margin(met).double().cpu().numpy(), met.cpu()
-            self.known = strata(margin, self.flips[met].numpy(), self.tries[met].numpy())
+            met = self.rounds[0 : min(visits, len(self.inputs))] if self.clean else self.inputs
+            self.known = strata(run.margin(met).double(), self.flips[met], self.tries[met])
+            fewest = _FEWEST if flipped >= FEW else 1.0  # until then an interval counts on every input being tried
+            self._draws = {cost: allocation(self.known, cost, fewest) for cost in (0.0, 1.0)}
+
+    def _clean_cost(self, start: int) -> float:
+        return 1.0 if self.clean and start < len(self.inputs) else 0.0
+
+    def _allocated(self, start: int) -> np.ndarray:
+        return self._draws[self._clean_cost(start)]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.backends import cudnn
 
 from teeter.errors import InputError
 from teeter.measure.forward import Batches
@@ -39,7 +40,9 @@ def computing_in(kind: str | None, device: torch.device) -> Iterator[None]:
     torch.set_float32_matmul_precision("highest" if kind == "float32" else "high")
     try:
         with (
-            torch.backends.cudnn.flags(allow_tf32=kind != "float32"),
+            cudnn.flags(
+                cudnn.enabled, cudnn.benchmark, deterministic=cudnn.deterministic, allow_tf32=kind != "float32"
+            ),
             torch.autocast(device.type, torch.bfloat16, enabled=kind == "bf16"),
         ):
             yield

@@ -22,6 +22,7 @@ from teeter.perturb.inputs import count, device_of, take
 
 __all__ = ["Run"]
 
+_LOOKED_AT = 32  # clean outputs that are compared with the model's own before any are believed
 _NOISE = 3  # keeps the noise's hash apart from those of the schedule
 
 
@@ -42,6 +43,7 @@ class Run:
         n = count(inputs)
         self.tally = Tally.empty(n, self.device)
         self.met = self.drawn = 0
+        self.knows_all = False
         self._known = torch.zeros(n, dtype=torch.bool, device=self.device)
         self._clean: Tensor | None = None  # answers for label flips, outputs for all else
         self._margin: Tensor | None = None
@@ -58,20 +60,41 @@ class Run:
             return
         with torch.no_grad(), hookable():
             output = self._outputs(self.model(take(self.inputs, fresh)), len(fresh))
+        self._keep(fresh, output)
+        self.met += len(fresh)
+
+    def given(self, clean: Tensor) -> None:
+        """Take the clean outputs of all inputs as known, after a look at a few of them."""
+        n = len(self._known)
+        clean = outputs(clean, n)
+        some = torch.arange(0, n, max(n // _LOOKED_AT, 1), device=self.device)[:_LOOKED_AT]
+        self.meet(some)
+        assert self._clean is not None
+        theirs, ours = clean[some.to(clean.device)], self._clean[some.to(self._clean.device)]
+        theirs = answers(theirs) if self.change is label_flip else theirs
+        close = (
+            theirs.shape == ours.shape and torch.isclose(theirs.to(ours), ours, rtol=0.01, atol=0.01).double().mean()
+        )
+        if tuple(clean.shape[1:]) != self._shape or close < 0.9:
+            raise InputError("the clean outputs given are not what the model answers on these inputs: leave them out")
+        self._keep(torch.arange(n, device=self.device), clean.to(self._clean.device))
+        self.knows_all = True
+
+    def _keep(self, index: Tensor, output: Tensor) -> None:
         kept, margin = (answers(output) if self.change is label_flip else output), _margin(output)
         if self._clean is None or self._margin is None:
             self._shape = tuple(output.shape[1:])
             self._clean = kept.new_empty(len(self._known), *kept.shape[1:])
             self._margin = margin.new_full((len(self._known),), torch.nan)
-        where = fresh.to(output.device)
-        self._clean[where], self._margin[where] = kept, margin
-        self._known[fresh] = True
-        self.met += len(fresh)
+        where = index.to(output.device)
+        self._clean[where], self._margin[where] = kept.to(self._clean.dtype), margin
+        self._known[index] = True
 
     def changes(self, triples: Triples) -> Tensor:
         """What each triple changed, also counted in the tally."""
         index = triples.input
-        self.meet(index[~self._known[index]].unique() if triples.fresh is None else triples.fresh)
+        if not self.knows_all:
+            self.meet(index[~self._known[index]].unique() if triples.fresh is None else triples.fresh)
         assert self._clean is not None
         with torch.no_grad(), hookable():
             where = (part.to(self.device) for part in (index, triples.token, triples.draw))

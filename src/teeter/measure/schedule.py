@@ -41,12 +41,12 @@ class Places:
         self.inputs = self.counts.nonzero().squeeze(-1)  # an input without tokens has nothing to nudge
         if len(self.inputs) == 0:
             raise InputError("no input has a token to perturb: all of them are padding or skipped")
-        self._tokens = positions.nonzero()[:, 1]
+        self._tokens = None if bool(positions.all()) else positions.nonzero()[:, 1]
         self._first = self.counts.cumsum(0) - self.counts
 
     def token(self, index: Tensor, rank: Tensor) -> Tensor:
         """The rank-th token of these inputs."""
-        return self._tokens[self._first[index] + rank]
+        return rank if self._tokens is None else self._tokens[self._first[index] + rank]
 
     def at(self, index: Tensor, share: Tensor) -> Tensor:
         """The token at that share, in [0, 1), of the way through these inputs."""
@@ -101,13 +101,10 @@ class Broad:
         fresh = chosen[: max(min(stop, len(self.inputs)) - start, 0)]
         return Triples(chosen, self.places.at(chosen, share), round_, fresh)
 
-    def limit(self, budget: int) -> int:
+    def limit(self, budget: int, clean: bool = True) -> int:
         """How many triples fit into so many forwards: each one, and one clean for every input met."""
-        met = len(self.inputs)
+        met = len(self.inputs) if clean else 0
         return budget // 2 if budget <= 2 * met else budget - met
-
-    def forwards(self, triples: int) -> int:
-        return triples + min(triples, len(self.inputs))
 
 
 class Paper:
@@ -138,12 +135,9 @@ class Paper:
         first, last = torch.searchsorted(begins, torch.tensor([start, stop])).tolist()
         return Triples(index, self.places.token(index, inside % tokens), inside // tokens, self.inputs[first:last])
 
-    def limit(self, budget: int) -> int:
+    def limit(self, budget: int, clean: bool = True) -> int:
         """The triples of all inputs that fit whole, so that every input's mean is over all of its tokens."""
-        fits = self.ends + torch.arange(1, len(self.ends) + 1) <= budget
+        fits = self.ends + clean * torch.arange(1, len(self.ends) + 1) <= budget
         if not bool(fits[0]):
             raise InputError(f"a budget of {budget} forwards does not cover one input with all of its tokens")
         return int(self.ends[fits][-1])
-
-    def forwards(self, triples: int) -> int:
-        return triples + int((self.ends < triples).sum()) + 1 if triples else 0

@@ -37,11 +37,8 @@ class Stop:
         return self.judges and (self.precision is not None or self.half_width is not None)
 
     def enough(self, result: Estimate, tally: Tally) -> str | None:
-        met = tally.counts > 0
-        weight = tally.sums[met].abs()
-        # How many inputs the sum rests on: those that changed for a rate, fewer where some changed much more.
-        bearing = float(weight.sum() ** 2 / weight.square().sum()) if bool(weight.any()) else 0.0
-        believed = bearing >= min(FEW if tally.rate else 3 * FEW, 0.8 * int(met.sum()))
+        seen = tally.sight()
+        believed = seen.bearing >= min(FEW if tally.rate else 3 * FEW, 0.8 * seen.inputs)
         if self.half_width is not None and result.half_width <= self.half_width and (tally.rate or believed):
             return "half-width"
         if self.precision is not None and believed and result.half_width <= self.precision * abs(result.value):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +19,18 @@ from teeter.measure.estimate import Estimate
 __all__ = ["FEW", "Tally"]
 
 FEW = 30  # inputs that changed, below which their spread is not believed
+
+
+class Sight(NamedTuple):
+    """A tally in a few numbers."""
+
+    inputs: float  # met
+    counts: float
+    value: float
+    squares: float  # of what each input's sum is off by
+    changed: float  # inputs with any change
+    unchanged: float  # inputs that could have changed more
+    bearing: float  # how many inputs the sum rests on: fewer where some changed much more (NaN if none did)
 
 
 @dataclass
@@ -61,6 +74,21 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.sums + other.sums, self.counts + other.counts, self.rate and other.rate)
 
+    def sight(self) -> Sight:
+        """What an interval needs to know, in one transfer from the device."""
+        sums, counts = self.sums.double(), self.counts.double()
+        value = sums.sum() / counts.sum()
+        facts = (
+            (counts > 0).sum(),
+            counts.sum(),
+            value,
+            (sums - value * counts).square().sum(),
+            (sums > 0).sum(),
+            (sums < counts - 1e-9).sum(),
+            sums.abs().sum() ** 2 / sums.square().sum(),
+        )
+        return Sight(*torch.stack([fact.double() for fact in facts]).tolist())
+
     def by_input(self) -> Tally:
         """Every input met counts once, with the mean of its changes: for designs that try all tokens of an input."""
         met = self.counts > 0
@@ -77,30 +105,27 @@ class Tally:
 
         if not 0 < confidence < 1:
             raise InputError(f"confidence lies in (0, 1), got {confidence}")
-        met = self.counts > 0
-        inputs = int(met.sum())
-        if inputs < 2:
-            raise InputError(f"an interval needs at least two inputs, got {inputs}")
-        sums, counts = self.sums[met], self.counts[met]
-        total = float(counts.sum())
-        p = float(sums.sum()) / total
-        variance = inputs / (inputs - 1) * float((sums - p * counts).square().sum()) / total**2
+        seen = self.sight()
+        if seen.inputs < 2:
+            raise InputError(f"an interval needs at least two inputs, got {seen.inputs:g}")
+        inputs, p = seen.inputs, seen.value
+        variance = inputs / (inputs - 1) * seen.squares / seen.counts**2
         if not self.rate:
             half = -float(stdtrit(inputs - 1, (1 - confidence) / 2)) * math.sqrt(variance)
-            return Estimate(p, p - half, p + half, inputs, confidence)
-        most = total if self.draws is None else self.draws
+            return Estimate(p, p - half, p + half, int(inputs), confidence)
+        most = seen.counts if self.draws is None else self.draws
         low, high = _proportion(p, variance, inputs, most, confidence)
         # Few inputs that changed, or few that did not, say little about the spread between inputs: then the end on that
         # side is at least where it would be with none, as if each input were all or none.
         bound = -math.expm1(math.log((1 - confidence) / 2) / inputs)
-        if int((sums > 0).sum()) < FEW:
+        if seen.changed < FEW:
             high = max(high, bound)
-        if int((sums < counts).sum()) < FEW:
+        if seen.unchanged < FEW:
             low = min(low, 1 - bound)
-        return Estimate(p, low, high, inputs, confidence)
+        return Estimate(p, low, high, int(inputs), confidence)
 
 
-def _proportion(p: float, variance: float, inputs: int, draws: float, confidence: float) -> tuple[float, float]:
+def _proportion(p: float, variance: float, inputs: float, draws: float, confidence: float) -> tuple[float, float]:
     """Clopper and Pearson's interval at the effective sample size p (1 - p) / variance (Korn & Graubard 1998).
 
     Where all inputs agree the variance says nothing; in the worst case each input is all or none, so the inputs are
