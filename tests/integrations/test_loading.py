@@ -71,7 +71,8 @@ def test_inputs_that_are_none(tmp_path):
         ("broken.npz", "cannot read"),
         ("empty.npz", "holds no array"),
         ("absent.npy", "there is no file"),
-        ("data.csv", ".npz or .npy file"),
+        ("data.csv", "there is no file"),
+        ("data.txt", ".npz, .npy or .csv file or a folder of images"),
     ):
         with pytest.raises(InputError, match=message):
             load_inputs(tmp_path / name)
