@@ -81,10 +81,15 @@ def load(
     place = _device(device)
     inputs = inputs.to(place) if isinstance(inputs, Tensor) else {name: part.to(place) for name, part in inputs.items()}
     network = network.to(place) if isinstance(network, nn.Module) else network
-    if reader is None or data.is_dir():
+    if reader is None or not _is_text(inputs):
         return Loaded(network, inputs)
     sizes = [len(reader), getattr(getattr(getattr(network, "model", network), "config", None), "vocab_size", None)]
     return Loaded(network, inputs, reader, special_tokens(reader), min(size for size in sizes if size))
+
+
+def _is_text(inputs: Inputs) -> bool:
+    tokens = inputs if isinstance(inputs, Tensor) else inputs.get("input_ids")
+    return tokens is not None and tokens.ndim == 2 and not tokens.is_floating_point()
 
 
 def load_model(name: str) -> Callable[[Any], Any]:

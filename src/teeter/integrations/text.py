@@ -12,6 +12,7 @@ from torch import Tensor
 from teeter.errors import InputError
 from teeter.integrations.adapters import library
 from teeter.integrations.pretrained import quiet, read_json
+from teeter.perturb.inputs import Inputs, field
 
 __all__ = ["read_texts", "special_tokens", "tokenize", "tokenizer_of", "words"]
 
@@ -26,9 +27,7 @@ def tokenizer_of(folder: Path | str) -> Any:
     find = library().AutoTokenizer.from_pretrained
     try:
         with quiet():
-            return transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
+            return find(str(folder), local_files_only=True, trust_remote_code=False)
     except Exception as problem:  # a damaged file may fail anywhere inside
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise InputError(f"cannot load the tokenizer of '{folder}': {first}") from None
@@ -71,9 +70,14 @@ def special_tokens(tokenizer: Any) -> tuple[int, ...]:
     return tuple(sorted(set(tokenizer.convert_tokens_to_ids(named))))
 
 
-def words(tokenizer: Any, ids: Tensor) -> list[list[str]]:
-    """Every token of every text as it is read, blanks made visible."""
-    return [[_shown(tokenizer.decode([token])) for token in row] for row in ids.tolist()]
+def words(tokenizer: Any, inputs: Inputs) -> list[list[str]]:
+    """Every token of every text as it is read, blanks made visible, up to where nothing but padding follows."""
+    ids = field(inputs, "input_ids")
+    padded = not isinstance(inputs, Tensor) and "attention_mask" in inputs
+    mask = field(inputs, "attention_mask").bool() if padded else torch.ones_like(ids, dtype=torch.bool)
+    ends = (mask * torch.arange(1, ids.shape[1] + 1, device=mask.device)).amax(-1).tolist()
+    rows = zip(ids.tolist(), ends, strict=True)
+    return [[_shown(tokenizer.decode([token])) for token in row[:end]] for row, end in rows]
 
 
 def _shown(word: str) -> str:
