@@ -245,9 +245,5 @@ def _draw_map(loaded: Loaded, nudge: Perturbation, seed: int, place: Path) -> Pa
     if loaded.tokenizer is None or where.mean.shape != field(some, "input_ids").shape:
         return save(lambda: position_profile(where), place)
     first = where.by_input().nan_to_num(-1).argsort(descending=True)[:6]
-    shown = take(some, first)
-    lengths = field(shown, "attention_mask").sum(-1) if "attention_mask" in shown else [tokens] * len(first)
-    texts = [
-        text[: int(n)] for text, n in zip(words(loaded.tokenizer, field(shown, "input_ids")), lengths, strict=True)
-    ]
-    return save(lambda: token_text(TokenMap(where.mean[first], where.draws, where.rate), texts), place)
+    shown, texts = TokenMap(where.mean[first], where.draws, where.rate), words(loaded.tokenizer, take(some, first))
+    return save(lambda: token_text(shown, texts), place)
