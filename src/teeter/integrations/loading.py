@@ -63,7 +63,7 @@ def load(
     """
     data, folder = Path(data), Path(model) if Path(model).is_dir() else None
     network = load_model(model)
-    reader: Any = tokenizer or getattr(network, "tokenizer", None)
+    reader: Any = tokenizer or _own(network, "tokenizer")
     if reader is None and folder is not None and (folder / "tokenizer_config.json").is_file():
         reader = folder
     reader = tokenizer_of(reader) if isinstance(reader, str | Path) and not data.is_dir() else reader
@@ -83,8 +83,13 @@ def load(
     network = network.to(place) if isinstance(network, nn.Module) else network
     if reader is None or not _is_text(inputs):
         return Loaded(network, inputs)
-    sizes = [len(reader), getattr(getattr(getattr(network, "model", network), "config", None), "vocab_size", None)]
+    sizes = [len(reader), getattr(_own(network, "config"), "vocab_size", None)]
     return Loaded(network, inputs, reader, special_tokens(reader), min(size for size in sizes if size))
+
+
+def _own(network: Any, name: str) -> Any:
+    """What a model, or the model inside an adapter, has under that name."""
+    return getattr(network, name, getattr(getattr(network, "model", None), name, None))
 
 
 def _is_text(inputs: Inputs) -> bool:
@@ -198,7 +203,7 @@ def _image_format(
 ) -> ImageFormat:
     if (mean is None) != (std is None):
         raise InputError("mean and std go together: give both or neither")
-    form = getattr(network, "image_format", None)
+    form = _own(network, "image_format")
     said = size is not None and mean is not None
     if form is None and folder is not None and not said and (folder / "preprocessor_config.json").is_file():
         form = ImageFormat.of(folder)

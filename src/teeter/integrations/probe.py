@@ -57,7 +57,7 @@ def pooled(encoder: Callable[..., Any], inputs: Inputs) -> Tensor:
     return (states * mask).sum(1) / mask.sum(1).clamp_min(1)
 
 
-def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: float = 1e-3, batch: int = 64) -> Probe:
+def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: float = 1.0, batch: int = 64) -> Probe:
     """A probe whose head is fitted by logistic regression; the encoder is left as it is.
 
     The head has the least mean cross-entropy plus penalty / 2 times its squared norm in standardised features, a convex

@@ -65,9 +65,9 @@ def special_tokens(tokenizer: Any) -> tuple[int, ...]:
 
     The token for unknown words is text, unless it also has another role.
     """
-    roles = {role: token for role, token in tokenizer.special_tokens_map.items() if role != "unk_token"}
-    named = [token for entry in roles.values() for token in (entry if isinstance(entry, list) else [entry])]
-    return tuple(sorted(set(tokenizer.convert_tokens_to_ids(named))))
+    others = [token for role, token in tokenizer.special_tokens_map.items() if role != "unk_token"]
+    text = set() if tokenizer.unk_token in others else {tokenizer.unk_token_id}
+    return tuple(sorted(set(tokenizer.all_special_ids) - text))
 
 
 def words(tokenizer: Any, inputs: Inputs) -> list[list[str]]:
