@@ -8,7 +8,7 @@ from torch import nn
 import teeter
 from teeter import perturb
 from teeter.errors import InputError
-from teeter.integrations import Probe, fit_probe
+from teeter.integrations import Probe, encode, fit_probe
 from teeter.integrations.probe import pooled
 from tests import tiny
 
@@ -32,6 +32,8 @@ def test_padding_does_not_count():
             n = int(inputs["attention_mask"][row].sum())
             alone = pooled(encoder, inputs["input_ids"][row : row + 1, :n])
             assert torch.allclose(together[row], alone[0], atol=1e-5)
+        for batch in (1, 4, 100):
+            assert torch.allclose(encode(encoder, inputs, batch), together, atol=1e-5)
 
 
 @pytest.mark.parametrize("penalty", [1.0, 0.01])

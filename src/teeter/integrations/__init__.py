@@ -4,7 +4,7 @@ from teeter.integrations.adapters import Keywords, NextToken, adapt
 from teeter.integrations.images import ImageFormat, find_images, read_images
 from teeter.integrations.loading import Loaded, load, load_inputs, load_model
 from teeter.integrations.pretrained import encoder, pretrained
-from teeter.integrations.probe import Probe, fit_probe
+from teeter.integrations.probe import Probe, encode, fit_probe
 from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of, words
 from teeter.integrations.timm_models import timm_classifier
 from teeter.integrations.weights import fill, read_weights
@@ -16,6 +16,7 @@ __all__ = [
     "NextToken",
     "Probe",
     "adapt",
+    "encode",
     "encoder",
     "fill",
     "find_images",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, count, take
 
-__all__ = ["Probe", "fit_probe"]
+__all__ = ["Probe", "encode", "fit_probe"]
 
 
 class Probe(nn.Module):
@@ -57,7 +57,33 @@ def pooled(encoder: Callable[..., Any], inputs: Inputs) -> Tensor:
     return (states * mask).sum(1) / mask.sum(1).clamp_min(1)
 
 
-def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: float = 1.0, batch: int = 64) -> Probe:
+def encode(encoder: nn.Module, inputs: Inputs, batch: int = 64) -> Tensor:
+    """The mean states of all inputs, (inputs, features), with the encoder in evaluation mode meanwhile."""
+    was = encoder.training
+    encoder.eval()
+    parts, places = [], []
+    with torch.no_grad():
+        for place, some in _of_like_length(inputs, batch):
+            parts.append(pooled(encoder, some))
+            places.append(place)
+    encoder.train(was)
+    return torch.cat(parts)[torch.cat(places).argsort().to(parts[0].device)]
+
+
+def _of_like_length(inputs: Inputs, batch: int) -> Iterator[tuple[Tensor, Inputs]]:
+    """Batches of texts that end at about the same place, cut there: padding costs as much as text."""
+    if isinstance(inputs, Tensor) or "attention_mask" not in inputs:
+        for place in torch.arange(count(inputs)).split(batch):
+            yield place, take(inputs, place)
+        return
+    mask = inputs["attention_mask"].bool().cpu()
+    ends = (mask * torch.arange(1, mask.shape[1] + 1)).amax(-1)
+    for place in ends.argsort().split(batch):
+        end = max(1, int(ends[place].max()))
+        yield place, {name: part[:, :end] for name, part in dict(take(inputs, place)).items()}
+
+
+def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: float = 0.1, batch: int = 64) -> Probe:
     """A probe whose head is fitted by logistic regression; the encoder is left as it is.
 
     The head has the least mean cross-entropy plus penalty / 2 times its squared norm in standardised features, a convex
@@ -77,16 +103,12 @@ def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: fl
         )
     if not penalty > 0:
         raise InputError(f"penalty is positive (without one, separable classes have no best head), got {penalty}")
-    was = encoder.training
-    encoder.eval()
-    with torch.no_grad():
-        rows = [pooled(encoder, take(inputs, part)) for part in torch.arange(n).split(batch)]
-    encoder.train(was)
-    features = torch.cat(rows).double()
+    states = encode(encoder, inputs, batch)
+    features = states.double()
     centre, spread = features.mean(0), features.std(0).clamp_min(1e-12)
     weight, bias = _logistic((features - centre) / spread, labels.to(features.device).long(), len(known), penalty)
     weight = weight / spread
-    return Probe(encoder, weight.to(rows[0]), (bias - weight @ centre).to(rows[0]))
+    return Probe(encoder, weight.to(states), (bias - weight @ centre).to(states))
 
 
 def _logistic(features: Tensor, labels: Tensor, classes: int, penalty: float) -> tuple[Tensor, Tensor]:
