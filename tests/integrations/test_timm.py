@@ -28,10 +28,14 @@ def test_without_timm(monkeypatch):
 
 
 def test_data_configs():
-    says = {"input_size": (3, 224, 192), "crop_pct": 0.875, "mean": (0.4,) * 3, "std": (0.2,) * 3}
+    says = {"input_size": (3, 224, 224), "crop_pct": 0.875, "mean": (0.4,) * 3, "std": (0.2,) * 3}
     says["interpolation"] = "bicubic"
-    assert image_format(says) == ImageFormat(219, (224, 192), (0.4,) * 3, (0.2,) * 3, resample=3)
-    assert image_format(says | {"crop_mode": "squash"}).resize == (256, 219)
+    assert image_format(says) == ImageFormat(256, (224, 224), (0.4,) * 3, (0.2,) * 3, resample=3)
+    wide = says | {"input_size": (3, 224, 192)}
+    assert image_format(wide | {"crop_mode": "squash"}).resize == (256, 219)
+    for odd in (wide, says | {"crop_mode": "border"}):
+        with pytest.raises(InputError, match="is not known here"):
+            image_format(odd)
     assert image_format(says | {"input_size": (1, 28, 28)}).mean == (0.4,)
 
 

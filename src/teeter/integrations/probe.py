@@ -80,7 +80,7 @@ def _of_like_length(inputs: Inputs, batch: int) -> Iterator[tuple[Tensor, Inputs
     ends = (mask * torch.arange(1, mask.shape[1] + 1)).amax(-1)
     for place in ends.argsort().split(batch):
         end = max(1, int(ends[place].max()))
-        yield place, {name: part[:, :end] for name, part in dict(take(inputs, place)).items()}
+        yield place, {name: part[place.to(part.device), :end] for name, part in inputs.items()}
 
 
 def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: float = 0.1, batch: int = 64) -> Probe:
@@ -91,7 +91,7 @@ def fit_probe(encoder: nn.Module, inputs: Inputs, labels: Tensor, *, penalty: fl
 
     >>> table = nn.Embedding.from_pretrained(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)))
     >>> words = torch.tensor([[0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5]])
-    >>> fit_probe(table, words, torch.tensor([0, 0, 0, 1, 1, 1]))(words).argmax(-1)
+    >>> fit_probe(table, words, torch.tensor([0, 0, 0, 1, 1, 1]), penalty=0.01)(words).argmax(-1)
     tensor([0, 0, 0, 1, 1, 1])
     """
     n = count(inputs)

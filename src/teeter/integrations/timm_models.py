@@ -59,9 +59,10 @@ def image_format(says: dict[str, Any]) -> ImageFormat:
     256
     """
     channels, height, width = says["input_size"]
-    share, squash = says.get("crop_pct", 1.0), says.get("crop_mode") == "squash"
-    resize: int | tuple[int, int] = int(min(height, width) / share)
-    if squash:
-        resize = (int(height / share), int(width / share))
+    share, mode = says.get("crop_pct", 1.0), says.get("crop_mode", "center")
+    sides = int(height / share), int(width / share)
+    if mode not in ("center", "squash") or (mode == "center" and height != width):
+        raise InputError(f"how timm prepares images of {height} x {width} in mode '{mode}' is not known here")
+    resize = sides if mode == "squash" else sides[0]
     mean, std = (tuple(says[name])[:channels] for name in ("mean", "std"))
     return ImageFormat(resize, (height, width), mean, std, resample=_RESAMPLE[says.get("interpolation", "bilinear")])
