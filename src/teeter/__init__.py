@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from teeter import counter, cube, data, measure, perturb, report, runs, studies
+    from teeter import counter, cube, data, integrations, measure, perturb, report, runs, studies
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
     from teeter.measure import Estimate, blowup, doctor, parameter_norm, sensitivity, sharpness, token_map
 
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 _HOME = {
     **{
         room: f"teeter.{room}"
-        for room in ("counter", "cube", "data", "measure", "perturb", "report", "runs", "studies")
+        for room in ("counter", "cube", "data", "integrations", "measure", "perturb", "report", "runs", "studies")
     },
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
     **{name: "teeter.measure" for name in ("Estimate", "blowup", "doctor", "parameter_norm")},
@@ -40,6 +40,7 @@ __all__ = [
     "cube",
     "data",
     "doctor",
+    "integrations",
     "measure",
     "parameter_norm",
     "perturb",

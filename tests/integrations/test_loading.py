@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
+from transformers import ViTImageProcessorPil
 
 from teeter import cube, perturb
 from teeter.errors import InputError, UnknownName
-from teeter.integrations import load_inputs, load_model
+from teeter.integrations import Keywords, load, load_inputs, load_model
+from tests import tiny
 
 
 @pytest.fixture
@@ -71,7 +74,8 @@ def test_inputs_that_are_none(tmp_path):
         ("broken.npz", "cannot read"),
         ("empty.npz", "holds no array"),
         ("absent.npy", "there is no file"),
-        ("data.csv", ".npz or .npy file"),
+        ("data.csv", "there is no file"),
+        ("data.txt", ".npz, .npy or .csv file or a folder of images"),
     ):
         with pytest.raises(InputError, match=message):
             load_inputs(tmp_path / name)
@@ -89,8 +93,116 @@ def test_perturbations_by_name():
     assert perturb.by_name("embedding:word") == perturb.EmbeddingNoise("word")
     assert perturb.by_name("hidden:mix", 2.0) == perturb.HiddenNoise("mix", 2.0)
     assert perturb.by_name("weights", 0.1) == perturb.WeightNoise(0.1)
+    assert perturb.by_name("token", vocabulary=7) == perturb.TokenReplace(7)
+    with pytest.raises(InputError, match="write token:VOCABULARY"):
+        perturb.by_name("token")
     for text, message in (("patch", "written 'patch:SIZE'"), ("bit:3", "written 'bit'"), ("patch:x", "a whole number")):
         with pytest.raises(InputError, match=message):
             perturb.by_name(text)
     with pytest.raises(UnknownName, match="did you mean 'patch'"):
         perturb.by_name("pach:4")
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A text classifier with its tokenizer, and texts for it."""
+    tiny.save(tiny.text_classifier(), tmp_path / "model")
+    tiny.tokenizer(tmp_path / "model")
+    rows = [f"{' '.join(tiny.WORDS[4 + (i + j) % 9] for j in range(1 + i % 5))},{i % 2}" for i in range(30)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["review,label", *rows]))
+    return tmp_path
+
+
+def test_a_model_directory_with_texts(reviews):
+    loaded = load(str(reviews / "model"), reviews / "reviews.csv", text_column="review")
+    assert isinstance(loaded.model, Keywords)
+    assert loaded.inputs["input_ids"].shape == (30, 7)
+    assert loaded.skip == (0, 2, 3)
+    assert loaded.vocabulary == len(tiny.WORDS)
+    assert loaded.model(loaded.inputs).shape == (30, 2)
+    short = load(str(reviews / "model"), reviews / "reviews.csv", text_column="review", max_length=4, limit=10)
+    assert short.inputs["input_ids"].shape == (10, 4)
+    for name in ("empty.csv", "long.csv"):
+        words = "good " * 50 if name == "long.csv" else ""
+        (reviews / name).write_text(f"text\n{words}\nbad\n")
+    assert load(str(reviews / "model"), reviews / "long.csv").inputs["input_ids"].shape == (2, 32)  # its positions
+    np.savez(reviews / "ids.npz", **{name: part.numpy() for name, part in loaded.inputs.items()})
+    again = load(str(reviews / "model"), reviews / "ids.npz")
+    assert again.skip == loaded.skip  # token numbers are texts too
+    assert torch.equal(again.model(again.inputs), loaded.model(loaded.inputs))
+
+
+def test_a_model_by_name_with_texts(reviews, monkeypatch):
+    (reviews / "reader_of_mine.py").write_text(
+        "from tests import tiny\n"
+        "def bare():\n    return tiny.text_classifier()\n"
+        "def knowing():\n    model = tiny.text_classifier()\n    model.tokenizer = tiny.tokenizer()\n    return model\n"
+    )
+    monkeypatch.chdir(reviews)
+    assert isinstance(load_model("reader_of_mine:bare"), Keywords)
+    with pytest.raises(InputError, match="texts need a tokenizer"):
+        load("reader_of_mine:bare", "reviews.csv", text_column="review")
+    given = load("reader_of_mine:bare", "reviews.csv", text_column="review", tokenizer="model")
+    assert given.skip == (0, 2, 3)
+    assert load("reader_of_mine:knowing", "reviews.csv", text_column="review").skip == (0, 2, 3)
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    (tmp_path / "photos").mkdir()
+    for i in range(6):
+        pixels = np.random.default_rng(i).integers(0, 256, (20, 24 + i, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{i}.png")
+    return tmp_path
+
+
+def test_a_model_directory_with_images(photographs):
+    tiny.save(tiny.image_classifier(), photographs / "vit")
+    model, photos = str(photographs / "vit"), photographs / "photos"
+    with pytest.raises(InputError, match="differ in size"):
+        load(model, photos)
+    ViTImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(photographs / "vit")
+    loaded = load(model, photos)
+    assert loaded.inputs.shape == (6, 3, 16, 16)
+    assert loaded.model(loaded.inputs).shape == (6, 3)
+    assert (loaded.skip, loaded.vocabulary, loaded.tokenizer) == ((), None, None)
+    assert float(loaded.inputs.min()) < -0.5
+    assert load(model, photos, mean=(0.0,) * 3, std=(1.0,) * 3).inputs.min() >= 0
+    assert load(model, photos, image_size=8).inputs.shape == (6, 3, 8, 8)
+    (photographs / "vit" / "preprocessor_config.json").write_text('{"image_processor_type": "LevitImageProcessor"}')
+    assert load(model, photos, image_size=8, mean=(0.5,), std=(0.5,)).inputs.shape == (6, 1, 8, 8)
+    with pytest.raises(InputError, match="Levit"):
+        load(model, photos)
+    with pytest.raises(InputError, match="mean and std go together"):
+        load(model, photos, mean=(0.5,))
+
+
+def test_a_model_that_knows_its_image_format(photographs, monkeypatch):
+    (photographs / "sees_squares.py").write_text(
+        "import torch\n"
+        "from teeter.integrations import ImageFormat\n"
+        "net = torch.nn.Flatten()\n"
+        "net.image_format = ImageFormat().sized(4)\n"
+    )
+    monkeypatch.chdir(photographs)
+    assert load("sees_squares:net", "photos").inputs.shape == (6, 3, 4, 4)
+
+
+def test_limits_are_random_and_repeatable(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(100))
+    some = load_inputs(tmp_path / "a.npy", limit=20)
+    assert torch.equal(some, load_inputs(tmp_path / "a.npy", limit=20))
+    assert len(some.unique()) == 20
+    assert some.tolist() == sorted(some.tolist()) != list(range(20))
+    assert not torch.equal(some, load_inputs(tmp_path / "a.npy", limit=20, seed=1))
+    assert len(load_inputs(tmp_path / "a.npy", limit=200)) == 100
+    with pytest.raises(InputError, match="limit is at least 1"):
+        load_inputs(tmp_path / "a.npy", limit=0)
+
+
+def test_devices(tmp_path):
+    np.savez(tmp_path / "a.npz", a=np.ones((4, 3)), b=np.ones((4, 3)))
+    assert set(load("torch.nn:Flatten", tmp_path / "a.npz", device="cpu").inputs) == {"a", "b"}
+    for name in ("nonsense", "cuda:99"):
+        with pytest.raises(InputError, match=f"there is no device '{name}' here"):
+            load("torch.nn:Flatten", tmp_path / "a.npz", device=name)

@@ -39,6 +39,7 @@ def test_token_text_colours_what_flips_and_greys_what_was_not_nudged():
     assert list(words) == ["a", "long", "word", "<pad>", "two", "words"]
     assert words["<pad>"].get_color() == "0.6"
     assert words["word"].get_color() == "white"
+    report.svg(lambda: report.token_text(text_map(), [["$\\nonsense$"]]), "dollars")  # no formula
     with pytest.raises(InputError, match="3 inputs, got 4 texts"):
         report.token_text(text_map(), [["x"]] * 4)
 

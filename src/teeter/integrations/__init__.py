@@ -1,5 +1,36 @@
-"""Other people's models and data."""
+"""Other people's models and data, made ready to measure."""
 
-from teeter.integrations.loading import load_inputs, load_model
+from teeter.integrations.adapters import Keywords, NextToken, adapt
+from teeter.integrations.images import ImageFormat, find_images, read_images
+from teeter.integrations.loading import Loaded, load, load_inputs, load_model
+from teeter.integrations.pretrained import encoder, pretrained
+from teeter.integrations.probe import Probe, encode, fit_probe
+from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of, words
+from teeter.integrations.timm_models import timm_classifier
+from teeter.integrations.weights import fill, read_weights
 
-__all__ = ["load_inputs", "load_model"]
+__all__ = [
+    "ImageFormat",
+    "Keywords",
+    "Loaded",
+    "NextToken",
+    "Probe",
+    "adapt",
+    "encode",
+    "encoder",
+    "fill",
+    "find_images",
+    "fit_probe",
+    "load",
+    "load_inputs",
+    "load_model",
+    "pretrained",
+    "read_images",
+    "read_texts",
+    "read_weights",
+    "special_tokens",
+    "timm_classifier",
+    "tokenize",
+    "tokenizer_of",
+    "words",
+]

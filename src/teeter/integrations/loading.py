@@ -1,4 +1,4 @@
-"""Models and inputs as a command line names them. Nothing here runs code from a data file."""
+"""Models and inputs as a command line names them. Nothing here runs code from a data file or a model directory."""
 
 from __future__ import annotations
 
@@ -6,31 +6,112 @@ import importlib
 import inspect
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from teeter import counter
 from teeter.errors import InputError
+from teeter.integrations.adapters import adapt, longest_text
+from teeter.integrations.images import ImageFormat, find_images, read_images
+from teeter.integrations.pretrained import pretrained
+from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of
 from teeter.perturb import Inputs
+from teeter.perturb.inputs import count, take
 
-__all__ = ["load_inputs", "load_model"]
+__all__ = ["Loaded", "load", "load_inputs", "load_model"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model and the inputs it reads; for texts also whose tokens they are."""
+
+    model: Callable[[Any], Any]
+    inputs: Inputs
+    tokenizer: Any = None
+    skip: tuple[int, ...] = ()  # numbers of special tokens: structure, not text
+    vocabulary: int | None = None
+
+
+def load(
+    model: str,
+    data: Path | str,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    tokenizer: Path | str | None = None,
+    text_column: str = "text",
+    max_length: int | None = None,
+    image_size: int | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+) -> Loaded:
+    """A model as `load_model` takes it, with inputs as `load_inputs` does, prepared in the model's own way.
+
+    A model directory brings its tokenizer and its image format; a model of `module:name` may have them as attributes
+    `tokenizer` and `image_format`. What is given here comes before either.
+
+    >>> loaded = load("torch.nn:Flatten", "bits.npy")
+    Traceback (most recent call last):
+    teeter.errors.InputError: there is no file 'bits.npy'
+    """
+    data, folder = Path(data), Path(model) if Path(model).is_dir() else None
+    network = load_model(model)
+    reader: Any = tokenizer or _own(network, "tokenizer")
+    if reader is None and folder is not None and (folder / "tokenizer_config.json").is_file():
+        reader = folder
+    reader = tokenizer_of(reader) if isinstance(reader, str | Path) and not data.is_dir() else reader
+    if data.suffix == ".csv" and max_length is None:
+        max_length = longest_text(network)
+    inputs = load_inputs(
+        data,
+        tokenizer=reader,
+        text_column=text_column,
+        max_length=max_length,
+        image_format=_image_format(network, folder, image_size, mean, std) if data.is_dir() else None,
+        limit=limit,
+        seed=seed,
+    )
+    place = _device(device)
+    inputs = inputs.to(place) if isinstance(inputs, Tensor) else {name: part.to(place) for name, part in inputs.items()}
+    network = network.to(place) if isinstance(network, nn.Module) else network
+    if reader is None or not _is_text(inputs):
+        return Loaded(network, inputs)
+    sizes = [len(reader), getattr(_own(network, "config"), "vocab_size", None)]
+    return Loaded(network, inputs, reader, special_tokens(reader), min(size for size in sizes if size))
+
+
+def _own(network: Any, name: str) -> Any:
+    """What a model, or the model inside an adapter, has under that name."""
+    return getattr(network, name, getattr(getattr(network, "model", None), name, None))
+
+
+def _is_text(inputs: Inputs) -> bool:
+    tokens = inputs if isinstance(inputs, Tensor) else inputs.get("input_ids")
+    return tokens is not None and tokens.ndim == 2 and not tokens.is_floating_point()
 
 
 def load_model(name: str) -> Callable[[Any], Any]:
-    """`module:name`, where name is a model, a function that is one, or a factory that takes no arguments.
+    """A model directory as `save_pretrained` writes it; or `module:name`, where name is a model, a function that is
+    one, or a factory that takes no arguments.
 
-    The module is looked for in the current folder too. A torch module is put into evaluation mode.
+    The module is looked for in the current folder too. A torch module is put into evaluation mode, and a model of
+    transformers adapted.
 
     >>> load_model("teeter.cube:parity")(torch.tensor([[1, -1, -1]]))
     tensor([1])
     """
+    if Path(name).is_dir():
+        return pretrained(name)
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise InputError(f"a model is written 'module:name', got '{name}'")
+        raise InputError(f"a model is written 'module:name' or is a folder that save_pretrained wrote, got '{name}'")
     sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module)
@@ -45,7 +126,7 @@ def load_model(name: str) -> Callable[[Any], Any]:
     if not isinstance(found, nn.Module) and callable(found) and _takes_nothing(found):
         found = found()
     if isinstance(found, nn.Module):
-        return found.eval()
+        return adapt(found.eval())
     if not callable(found):
         raise InputError(f"'{name}' is no model: it is {type(found).__name__} and cannot be called")
     return found
@@ -59,11 +140,37 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
     return all(p.default is not p.empty or p.kind == inspect.Parameter.VAR_KEYWORD for p in given)
 
 
-def load_inputs(place: Path | str) -> Inputs:
-    """Inputs from an .npz or .npy file: one array is the inputs, several are a mapping (`input_ids`, ...)."""
+def load_inputs(
+    place: Path | str,
+    *,
+    tokenizer: Any = None,
+    text_column: str = "text",
+    max_length: int | None = None,
+    image_format: ImageFormat | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Inputs:
+    """Inputs from a file or folder: all of them, or a random `limit` of them, the same for the same seed.
+
+    An .npz or .npy file holds arrays: one is the inputs, several are a mapping (`input_ids`, ...). A .csv file holds
+    texts, which need a tokenizer. A folder holds images.
+    """
     place = Path(place)
+    if place.is_dir():
+        found = find_images(place)
+        return read_images([found[i] for i in _chosen(len(found), limit, seed)], image_format)
+    if place.suffix == ".csv":
+        texts = read_texts(place, text_column)
+        if tokenizer is None:
+            raise InputError("texts need a tokenizer: the model's own, or a folder that holds one (--tokenizer)")
+        return tokenize([texts[i] for i in _chosen(len(texts), limit, seed)], tokenizer, max_length)
+    arrays = _arrays(place)
+    return arrays if limit is None else take(arrays, _chosen(count(arrays), limit, seed))
+
+
+def _arrays(place: Path) -> Inputs:
     if place.suffix not in (".npz", ".npy"):
-        raise InputError(f"inputs come from an .npz or .npy file, got '{place}'")
+        raise InputError(f"inputs come from an .npz, .npy or .csv file or a folder of images, got '{place}'")
     if not place.is_file():
         raise InputError(f"there is no file '{place}'")
     try:
@@ -76,3 +183,39 @@ def load_inputs(place: Path | str) -> Inputs:
         raise InputError(f"'{place}' holds no array of inputs")
     tensors = {name: t.float() if t.dtype == torch.float64 else t for name, t in tensors.items()}
     return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
+def _chosen(n: int, limit: int | None, seed: int) -> Tensor:
+    """Which of n inputs are read: random ones, since files tend to be sorted by class, but in their own order."""
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is at least 1, got {limit}")
+    if limit is None or limit >= n:
+        return torch.arange(n)
+    return counter.bits(seed, torch.arange(n)).argsort()[:limit].sort().values
+
+
+def _image_format(
+    network: Any,
+    folder: Path | None,
+    size: int | None,
+    mean: Sequence[float] | None,
+    std: Sequence[float] | None,
+) -> ImageFormat:
+    if (mean is None) != (std is None):
+        raise InputError("mean and std go together: give both or neither")
+    form = _own(network, "image_format")
+    said = size is not None and mean is not None
+    if form is None and folder is not None and not said and (folder / "preprocessor_config.json").is_file():
+        form = ImageFormat.of(folder)
+    form = form or ImageFormat()
+    form = form if size is None else form.sized(size)
+    return form if mean is None or std is None else replace(form, mean=tuple(mean), std=tuple(std))
+
+
+def _device(name: str) -> torch.device:
+    try:
+        place = torch.device(name)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        raise InputError(f"there is no device '{name}' here: {str(problem).splitlines()[0]}") from None
+    return place

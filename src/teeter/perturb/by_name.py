@@ -18,7 +18,7 @@ __all__ = ["by_name"]
 _MAKERS: dict[str, tuple[str, Callable[[str, float, bool, tuple[int, ...]], Perturbation]]] = {
     "bit": ("", lambda text, s2, rel, skip: BitFlip()),
     "bit01": ("", lambda text, s2, rel, skip: BitFlip(values=(0, 1))),
-    "token": ("VOCABULARY", lambda text, s2, rel, skip: TokenReplace(_whole(text), skip)),
+    "token": ("[VOCABULARY]", lambda text, s2, rel, skip: TokenReplace(_whole(text), skip)),
     "patch": ("SIZE", lambda text, s2, rel, skip: PatchNoise(_whole(text), s2, rel)),
     "patch-replace": ("SIZE", lambda text, s2, rel, skip: PatchReplace(_whole(text), None, s2)),
     "input": ("", lambda text, s2, rel, skip: InputNoise(s2)),
@@ -28,8 +28,14 @@ _MAKERS: dict[str, tuple[str, Callable[[str, float, bool, tuple[int, ...]], Pert
 }
 
 
-def by_name(text: str, sigma2: float = 1.0, relative: bool = False, skip: tuple[int, ...] = ()) -> Perturbation:
-    """A perturbation from its name and, after a colon, its one parameter.
+def by_name(
+    text: str,
+    sigma2: float = 1.0,
+    relative: bool = False,
+    skip: tuple[int, ...] = (),
+    vocabulary: int | None = None,
+) -> Perturbation:
+    """A perturbation from its name and, after a colon, its one parameter; `vocabulary` is that of a bare `token`.
 
     >>> by_name("patch:4", sigma2=0.5)
     PatchNoise(patch=4, sigma2=0.5, relative=False, field='pixel_values')
@@ -41,6 +47,10 @@ def by_name(text: str, sigma2: float = 1.0, relative: bool = False, skip: tuple[
     if bool(rest) != bool(wants) and not wants.startswith("["):
         form = f"{name}:{wants}" if wants else name
         raise InputError(f"the perturbation is written '{form}', got '{text}'")
+    if name == "token" and not rest:
+        if vocabulary is None:
+            raise InputError("how many tokens there are is not known here: write token:VOCABULARY")
+        rest = str(vocabulary)
     return make(rest, sigma2, relative, skip)
 
 

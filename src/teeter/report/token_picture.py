@@ -77,6 +77,7 @@ def token_text(result: TokenMap, texts: Sequence[Sequence[str]]) -> Figure:
             word,
             family="monospace",
             fontsize=9,
+            parse_math=False,  # a text may hold dollar signs
             color="0.6" if absent else "white" if dark else "black",
             bbox={"facecolor": face, "edgecolor": "none", "pad": 1.5},
         )

@@ -3,29 +3,10 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 
-from teeter import cli, cube
+from teeter import cli
 from teeter.studies import STUDIES
-
-
-@pytest.fixture
-def teeter(monkeypatch, capsys, tmp_path):
-    """Runs a command line in an empty folder; gives exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("TEETER_STORE", raising=False)
-    monkeypatch.delenv("TEETER_TRACEBACK", raising=False)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["teeter", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return call
 
 
 def test_help_and_version(teeter):
@@ -196,60 +177,3 @@ def test_a_bug_is_one_line_too_unless_asked_for(teeter, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["teeter", "study", "run", "x"])
     with pytest.raises(ZeroDivisionError):
         cli.main()
-
-
-@pytest.fixture
-def bits(tmp_path):
-    np.save(tmp_path / "bits.npy", cube.points(8).numpy())
-    return "bits.npy"
-
-
-def test_measure(teeter, bits, tmp_path):
-    code, out, _ = teeter("measure", "teeter.cube:majority", bits, "--perturb", "bit", "--budget", "4000", "--json")
-    facts = json.loads(out)
-    assert code == 0
-    exact = cube.average_sensitivity(cube.truth_table(cube.majority, 8)) / 8
-    assert facts["low"] <= exact <= facts["high"]
-    assert facts["stopped"] == "budget"
-    assert facts["forwards"] == 4000
-    code, out, err = teeter(
-        "measure", "teeter.cube:majority", bits, "--perturb", "bit", "--half-width", "0.05", "--map", "map.svg"
-    )
-    assert code == 0
-    assert "stopped by half-width" in out
-    assert "picture: map.svg" in err
-    assert (tmp_path / "map.svg").exists()
-
-
-def test_measure_images(teeter, tmp_path):
-    np.save(tmp_path / "images.npy", np.random.default_rng(0).normal(size=(40, 1, 8, 8)).astype("float32"))
-    (tmp_path / "corner_model.py").write_text("def corner(x):\n    return x[:, 0, :4, :4].sum((1, 2))\n")
-    words = ["corner_model:corner", "images.npy", "--perturb", "patch:4", "--budget", "400", "--map", "map.png"]
-    assert teeter("measure", *words)[0] == 0
-    assert (tmp_path / "map.png").stat().st_size > 2000
-
-
-def test_doctor(teeter, bits, tmp_path):
-    assert teeter("doctor", "teeter.cube:majority", bits, "--perturb", "bit")[:2] == (0, "nothing wrong\n")
-    (tmp_path / "flat_model.py").write_text("import torch\ndef flat(x):\n    return torch.ones(len(x))\n")
-    code, out, _ = teeter("doctor", "flat_model:flat", bits, "--json")
-    assert code == 1
-    assert json.loads(out)["findings"][0]["wrong"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["teeter.cube:majority", "bits.npy", "--perturb", "bits"], "did you mean 'bit'?"),
-        (["teeter.cube:majority", "none.npy", "--perturb", "bit"], "there is no file 'none.npy'"),
-        (["majority", "bits.npy", "--perturb", "bit"], "written 'module:name'"),
-        (["teeter.cube:majority", "bits.npy", "--perturb", "patch:3"], "images are floats of shape"),
-        (["teeter.cube:majority", "bits.npy", "--perturb", "input", "--sigma2", "-1"], "sigma2 is a variance"),
-        (["teeter.cube:majority", "bits.npy", "--perturb", "bit", "--map", "x.doc"], "must end in one of"),
-    ],
-)
-def test_measure_errors_are_one_line(teeter, bits, words, message):
-    code, out, err = teeter("measure", *words)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert "Traceback" not in err

@@ -1,0 +1,249 @@
+"""`teeter measure` and `teeter doctor`: any model on any data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from teeter.cli.app import JsonOption, app, print_json
+from teeter.errors import InputError, TeeterError
+
+if TYPE_CHECKING:
+    from teeter.integrations import Loaded
+    from teeter.measure import Sensitivity
+    from teeter.perturb import Perturbation
+
+__all__ = ["doctor", "measure"]
+
+PERTURB = (
+    "bit, bit01, token or token:VOCABULARY, patch:SIZE, patch-replace:SIZE, input, weights, embedding or "
+    "embedding:MODULE, hidden:MODULE."
+)
+ModelArgument = Annotated[
+    str, typer.Argument(help="A folder that save_pretrained wrote, or module:name of a model or a factory.")
+]
+DataArgument = Annotated[
+    Path, typer.Argument(help="An .npz or .npy file of arrays, a .csv file of texts, or a folder of images.")
+]
+PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
+Sigma2Option = Annotated[float, typer.Option("--sigma2", help="Variance of the noise.")]
+RelativeOption = Annotated[bool, typer.Option("--relative", help="Noise in units of the token's RMS.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same flips.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", help="Take a random so many of the inputs.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
+ColumnOption = Annotated[str, typer.Option("--text-column", help="Column of a .csv that holds the texts.")]
+TokenizerOption = Annotated[Path | None, typer.Option("--tokenizer", help="Folder of the tokenizer, if not MODEL.")]
+LengthOption = Annotated[int | None, typer.Option("--max-length", help="Tokens to cut texts to.")]
+SpecialOption = Annotated[
+    bool, typer.Option("--special-tokens/--no-special-tokens", help="Nudge [CLS], [SEP] and their kind as well.")
+]
+SizeOption = Annotated[int | None, typer.Option("--image-size", help="Shortest side, then a square from the centre.")]
+MeanOption = Annotated[str | None, typer.Option("--mean", help="Of pixels from 0 to 1: R,G,B; one number for gray.")]
+StdOption = Annotated[str | None, typer.Option("--std", help="Likewise.")]
+
+
+@app.command()
+def measure(
+    model: ModelArgument,
+    data: DataArgument,
+    perturb: PerturbOption,
+    sigma2: Sigma2Option = 1.0,
+    relative: RelativeOption = False,
+    precision: Annotated[float | None, typer.Option("--precision", help="Relative half-width (0.05 if none).")] = None,
+    half_width: Annotated[float | None, typer.Option("--half-width", help="Absolute half-width.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", help="Forwards to spend at most.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the interval.")] = 0.95,
+    design: Annotated[
+        str | None, typer.Option("--design", help="adaptive, broad, or paper (all tokens of every input).")
+    ] = None,
+    seed: SeedOption = 0,
+    limit: LimitOption = None,
+    device: DeviceOption = "cpu",
+    text_column: ColumnOption = "text",
+    tokenizer: TokenizerOption = None,
+    max_length: LengthOption = None,
+    special_tokens: SpecialOption = False,
+    image_size: SizeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    picture: Annotated[Path | None, typer.Option("--map", help="Draw where it changes its mind to this file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How sensitive is a model? One number with its interval, and a picture."""
+    from teeter.measure import sensitivity
+    from teeter.perturb.inputs import count
+    from teeter.report import drawable
+
+    if picture is not None:
+        drawable(picture)
+    wanted = {"limit": limit, "seed": seed, "device": device, "text_column": text_column, "tokenizer": tokenizer}
+    wanted |= {"max_length": max_length, "image_size": image_size, "mean": _numbers(mean), "std": _numbers(std)}
+    loaded, nudge = _open(model, data, perturb, sigma2, relative, special_tokens, wanted)
+    _try(loaded)
+    chosen: dict[str, Any] = {} if design is None else {"design": design}
+    with _bar("measuring") as tell:
+        result = sensitivity(
+            loaded.model,
+            loaded.inputs,
+            nudge,
+            precision=precision,
+            half_width=half_width,
+            budget=budget,
+            confidence=confidence,
+            seed=seed,
+            progress=lambda now: tell(
+                f"{now.value:.4g} [{now.low:.4g}, {now.high:.4g}]", _share(now, precision, half_width, budget)
+            ),
+            **chosen,
+        )
+    if picture is not None:
+        print(f"picture: {_draw_map(loaded, nudge, seed, picture)}", file=sys.stderr)
+    facts = {"value": result.value, "low": result.low, "high": result.high, "confidence": result.confidence}
+    facts |= {"n": result.n, "draws": result.draws, "forwards": result.forwards, "design": result.design}
+    facts |= {"stopped": result.stopped, "notes": list(result.notes)}
+    if as_json:
+        about = {"model": model, "data": str(data), "inputs": count(loaded.inputs), "perturb": perturb}
+        print_json({**about, "sigma2": sigma2, "relative": relative, "seed": seed, **facts})
+        return
+    print(f"sensitivity {result!r} ({100 * confidence:g} %)")
+    print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped by {result.stopped}")
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+@app.command()
+def doctor(
+    model: ModelArgument,
+    data: DataArgument,
+    perturb: Annotated[str | None, typer.Option("--perturb", help=PERTURB)] = None,
+    sigma2: Sigma2Option = 1.0,
+    relative: RelativeOption = False,
+    seed: SeedOption = 0,
+    limit: LimitOption = None,
+    device: DeviceOption = "cpu",
+    text_column: ColumnOption = "text",
+    tokenizer: TokenizerOption = None,
+    max_length: LengthOption = None,
+    special_tokens: SpecialOption = False,
+    image_size: SizeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Is what would be measured what was meant? Exit code 1 if something is wrong."""
+    from teeter.measure import doctor as look
+
+    wanted = {"limit": limit, "seed": seed, "device": device, "text_column": text_column, "tokenizer": tokenizer}
+    wanted |= {"max_length": max_length, "image_size": image_size, "mean": _numbers(mean), "std": _numbers(std)}
+    loaded, nudge = _open(model, data, perturb, sigma2, relative, special_tokens, wanted)
+    _try(loaded)
+    findings = look(loaded.model, loaded.inputs, nudge)
+    if as_json:
+        print_json({"findings": [{"wrong": finding.wrong, "what": finding.what} for finding in findings]})
+    else:
+        print("\n".join(str(finding) for finding in findings) or "nothing wrong")
+    if any(finding.wrong for finding in findings):
+        raise typer.Exit(1)
+
+
+def _open(
+    model: str,
+    data: Path,
+    perturb: str | None,
+    sigma2: float,
+    relative: bool,
+    special: bool,
+    wanted: dict[str, Any],
+) -> tuple[Loaded, Any]:
+    """The model with its inputs, and the perturbation, which for texts leaves special tokens alone."""
+    from teeter.integrations import load
+    from teeter.perturb import by_name
+
+    if perturb is not None:
+        by_name(perturb, sigma2, relative, vocabulary=2)  # a misspelt one is an error before anything is loaded
+    loaded = load(model, data, **wanted)
+    skip = () if special else loaded.skip
+    return loaded, perturb and by_name(perturb, sigma2, relative, skip, loaded.vocabulary)
+
+
+def _try(loaded: Loaded) -> None:
+    """One small forward: what a model of the user's raises is the user's to mend, and not a bug here."""
+    import torch
+
+    from teeter.perturb.inputs import count, take
+
+    try:
+        with torch.no_grad():
+            loaded.model(take(loaded.inputs, torch.arange(min(2, count(loaded.inputs)))))
+    except TeeterError:
+        raise
+    except Exception as problem:
+        raise InputError(f"the model does not take these inputs: {type(problem).__name__}: {problem}") from None
+
+
+def _numbers(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"mean and std are numbers with commas between them, got '{text}'") from None
+
+
+def _share(now: Sensitivity, precision: float | None, half_width: float | None, budget: int | None) -> float | None:
+    """How much of the way is done, if that can be told: an interval narrows with the root of the forwards."""
+    shares = [now.forwards / budget] if budget else []
+    if precision is None and half_width is None and budget is None and now.design != "paper":
+        precision = 0.05
+    for goal in (half_width, precision and precision * abs(now.value)):
+        if goal and now.half_width:
+            shares.append((goal / now.half_width) ** 2)
+    return min(1.0, max(shares)) if shares else None
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[Callable[[str, float | None], None]]:
+    """A bar on a terminal's stderr, told what to say and how much of the way is done; it leaves nothing behind."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(label), BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+    hidden = not console.is_terminal
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda words, share: bar.update(
+            task, description=words, completed=share or 0, total=None if share is None else 1
+        )
+
+
+def _draw_map(loaded: Loaded, nudge: Perturbation, seed: int, place: Path) -> Path:
+    """Colours over the image or the text where there is one, otherwise the mean at each position."""
+    import torch
+
+    from teeter.integrations import words
+    from teeter.measure import TokenMap, token_map
+    from teeter.perturb.images import PatchNoise, PatchReplace
+    from teeter.perturb.inputs import count, field, take
+    from teeter.report import heat_map, position_profile, save, token_text
+
+    draws, most = 16, 16_000  # forwards, so that a map of long texts is of fewer of them and not of an hour
+    tokens = nudge.positions(take(loaded.inputs, torch.arange(1))).shape[1]
+    rows = min(count(loaded.inputs), 64, max(6, most // (draws * tokens)))
+    some = take(loaded.inputs, torch.arange(rows))
+    with _bar("drawing") as tell:
+        where = token_map(
+            loaded.model, some, nudge, draws=draws, seed=seed, progress=lambda done, total: tell("", done / total)
+        )
+    if isinstance(nudge, PatchNoise | PatchReplace):
+        return save(lambda: heat_map(where, field(some, nudge.field)), place)
+    if loaded.tokenizer is None or where.mean.shape != field(some, "input_ids").shape:
+        return save(lambda: position_profile(where), place)
+    first = where.by_input().nan_to_num(-1).argsort(descending=True)[:6]
+    shown, texts = TokenMap(where.mean[first], where.draws, where.rate), words(loaded.tokenizer, take(some, first))
+    return save(lambda: token_text(shown, texts), place)

@@ -1,0 +1,175 @@
+"""`teeter study`, `demo`, `report` and `cite`: what reruns the papers and shows what came out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from teeter.cli.app import JsonOption, app, print_json
+from teeter.errors import UnknownName
+
+if TYPE_CHECKING:
+    from teeter.runs import Store
+    from teeter.studies import Outcome, Study
+
+__all__ = ["cite", "demo", "report", "study_list", "study_run", "study_show"]
+
+study_app = typer.Typer(help="The experiments of both papers: list them, run them, show what came out.")
+app.add_typer(study_app, name="study")
+
+StoreOption = Annotated[
+    Path, typer.Option("--store", envvar="TEETER_STORE", help="Folder that keeps finished runs.", show_default=True)
+]
+DEFAULT_STORE = Path("teeter-runs")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the report and its runs.")] = Path("demo"),
+) -> None:
+    """Run every study at its small tier and write the report: minutes, on two cores."""
+    from teeter.report import claims_table, write_page
+    from teeter.runs import Store
+    from teeter.studies import STUDIES
+
+    store = Store(out / "store")
+    outcomes = [_execute(study, "small", store) for study in STUDIES.values()]
+    place = write_page(store, out)
+    for outcome in outcomes:
+        Console().print(claims_table(outcome))
+    print(f"report: {place}")
+
+
+@study_app.command("list")
+def study_list(as_json: JsonOption = False) -> None:
+    """All studies, with the paper and the place they rerun."""
+    from teeter.studies import PAPERS, STUDIES
+
+    listed = [{"name": s.name, "paper": s.paper, "where": s.where, "title": s.title} for s in STUDIES.values()]
+    if as_json:
+        print_json(listed)
+        return
+    from rich.table import Table
+
+    table = Table("name", "paper", "where", "title")
+    for entry in listed:
+        table.add_row(entry["name"], PAPERS[entry["paper"]].short, entry["where"], entry["title"])
+    Console().print(table)
+
+
+@study_app.command("run")
+def study_run(
+    name: Annotated[str, typer.Argument(help="A name from `teeter study list`.")],
+    tier: Annotated[str, typer.Option("--tier", help="smoke (seconds), small (minutes) or paper.")] = "small",
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a study, or what is left of it, and judge its claims. Safe to interrupt at any moment."""
+    from teeter.report import claims_table
+    from teeter.runs import Store
+    from teeter.studies import find
+
+    study = find(name)
+    study.specs(tier)  # an unknown tier is an error before any work
+    start = time.perf_counter()
+    outcome = _execute(study, tier, Store(store))
+    seconds = round(time.perf_counter() - start, 3)
+    if as_json:
+        claims = [judgement.record() for judgement in outcome.judgements]
+        print_json({"study": study.name, "tier": tier, "seconds": seconds, "claims": claims})
+    else:
+        Console().print(claims_table(outcome))
+
+
+@study_app.command("show")
+def study_show(
+    name: Annotated[str, typer.Argument(help="A name from `teeter study list`.")],
+    store: StoreOption = DEFAULT_STORE,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the study's figure to this file.")] = None,
+) -> None:
+    """What a study is about, where it departs from the paper, and what the store holds of it."""
+    from teeter.errors import InputError
+    from teeter.report import claims_table, drawable, save
+    from teeter.runs import Store
+    from teeter.studies import PAPERS, find
+
+    study = find(name)
+    if plot is not None:
+        drawable(plot)
+    out = Console()
+    out.print(f"[bold]{study.name}[/bold]  {PAPERS[study.paper].short}, {study.where}")
+    out.print(study.about.strip(), markup=False)
+    tiers = ", ".join(f"{tier} ({len(specs)} runs)" for tier, specs in study.tiers.items())
+    out.print(f"\ntiers: {tiers}")
+    for departure in study.departures:
+        out.print(f"- {departure}", markup=False)
+    outcome = study.best(Store(store))
+    if outcome is not None:
+        out.print(claims_table(outcome))
+    else:
+        out.print(f"\nno tier is complete in {store}: teeter study run {study.name} --tier smoke", markup=False)
+    if plot is not None:
+        if outcome is None:
+            raise InputError(f"nothing to draw: no tier of {study.name} is complete in {store}")
+        print(f"picture: {save(lambda: study.figure(outcome.table), plot)}", file=sys.stderr)
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write index.html into.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Write the page: every study in the store, published beside measured, as one HTML file."""
+    from teeter.errors import InputError
+    from teeter.report import write_page
+    from teeter.runs import Store
+
+    if not store.is_dir():
+        raise InputError(f"no store at {store}: name one with --store, or make one with `teeter study run NAME`")
+    print(write_page(Store(store), out))
+
+
+@app.command()
+def cite(
+    name: Annotated[str | None, typer.Argument(help="A study or a paper; all of them by default.")] = None,
+) -> None:
+    """BibTeX for what you used."""
+    from teeter.studies import PAPERS, STUDIES
+
+    keys = list(PAPERS)
+    if name is not None:
+        if name not in STUDIES and name not in PAPERS:
+            raise UnknownName("study or paper", name, [*STUDIES, *PAPERS])
+        keys = ["teeter", STUDIES[name].paper] if name in STUDIES else [name]
+    print("\n\n".join(PAPERS[key].bibtex() for key in keys))
+
+
+def _execute(study: Study, tier: str, store: Store) -> Outcome:
+    store.prepare(study.name)  # a folder that cannot be written is an error before any work
+    with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
+        return study.execute(tier, store, finished)
+
+
+@contextmanager
+def _progress(label: str, total: int) -> Iterator[Any]:
+    """A bar on stderr that is told how many of `total` are done."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.update(task, completed=count)

@@ -1,0 +1,68 @@
+"""Image classifiers of the timm library, with the image format they were trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from teeter.errors import InputError, UnknownName
+from teeter.integrations.images import ImageFormat
+from teeter.integrations.weights import fill
+
+__all__ = ["TimmClassifier", "timm_classifier"]
+
+_RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+
+
+class TimmClassifier(nn.Module):
+    """A timm model that knows its `image_format`; images are a tensor, or `pixel_values` of a mapping."""
+
+    def __init__(self, model: nn.Module, image_format: ImageFormat) -> None:
+        super().__init__()
+        self.model, self.image_format = model, image_format
+        self.train(model.training)
+
+    def forward(self, inputs: Any) -> Tensor:
+        return self.model(inputs if isinstance(inputs, Tensor) else inputs["pixel_values"])
+
+
+def timm_classifier(model: str | nn.Module, weights: Path | str | None = None, **options: Any) -> TimmClassifier:
+    """A timm model, by name or as it is, in evaluation mode.
+
+    `weights` is a file of yours, safetensors or a torch file read as weights alone; nothing is fetched, so a model
+    named without one is as random as timm makes it. `options` go to `timm.create_model`, num_classes for one.
+    """
+    try:
+        import timm  # pyright: ignore[reportMissingImports]
+        from timm.data import resolve_data_config  # pyright: ignore[reportMissingImports]
+    except Exception as problem:  # timm imports torchvision, whose failures are of many kinds
+        raise InputError(f"timm cannot be imported ({problem}): install timm and a torchvision that fits") from None
+    if isinstance(model, str):
+        if not timm.is_model(model):
+            raise UnknownName("timm model", model, timm.list_models())
+        network: nn.Module = timm.create_model(model, pretrained=False, **options)
+    else:
+        network = model
+        if options:
+            raise InputError(f"options are for a model that timm makes by name, got {', '.join(options)}")
+    if weights is not None:
+        fill(network, weights)
+    return TimmClassifier(network, image_format(resolve_data_config({}, model=network))).eval()
+
+
+def image_format(says: dict[str, Any]) -> ImageFormat:
+    """The format that a timm data config describes.
+
+    >>> image_format({"input_size": (3, 224, 224), "crop_pct": 0.875, "mean": (0.5,) * 3, "std": (0.5,) * 3}).resize
+    256
+    """
+    channels, height, width = says["input_size"]
+    share, mode = says.get("crop_pct", 1.0), says.get("crop_mode", "center")
+    sides = int(height / share), int(width / share)
+    if mode not in ("center", "squash") or (mode == "center" and height != width):
+        raise InputError(f"how timm prepares images of {height} x {width} in mode '{mode}' is not known here")
+    resize = sides if mode == "squash" else sides[0]
+    mean, std = (tuple(says[name])[:channels] for name in ("mean", "std"))
+    return ImageFormat(resize, (height, width), mean, std, resample=_RESAMPLE[says.get("interpolation", "bilinear")])
