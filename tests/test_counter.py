@@ -29,7 +29,8 @@ def test_published_sequence_of_splitmix64():
 def test_torch_and_python_agree(seed):
     for a in (0, 1, 7, 2**40):
         for b in (0, 3, 10**9):
-            assert int(counter.bits(seed, torch.tensor(a), torch.tensor(b))) == python_bits(seed, a, b)
+            for given in ((torch.tensor(a), torch.tensor(b)), (a, torch.tensor(b)), (a, b)):
+                assert int(counter.bits(seed, *given)) == python_bits(seed, a, b)
 
 
 def test_a_value_does_not_depend_on_its_neighbours():

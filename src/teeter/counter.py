@@ -21,7 +21,8 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >= 1 << 63 else word
 
 
-_STEP = _signed(0x9E3779B97F4A7C15)
+_WORD = 0x9E3779B97F4A7C15
+_STEP = _signed(_WORD)
 _FIRST = _signed(0xBF58476D1CE4E5B9)
 _SECOND = _signed(0x94D049BB133111EB)
 
@@ -37,31 +38,41 @@ def _mix(word: Tensor) -> Tensor:
     return word ^ _shift(word, 31)
 
 
-def bits(seed: int, *counters: Tensor) -> Tensor:
-    """64 random bits, as int64, for every (broadcast) tuple of counters.
+def _mixed(word: int) -> int:
+    """What `_mix` does, on an integer: a seed needs no trip to the device."""
+    for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ (word >> by)) * factor % (1 << 64)
+    return word ^ (word >> 31)
+
+
+def bits(seed: int, *counters: Tensor | int) -> Tensor:
+    """64 random bits, as int64, for every (broadcast) tuple of counters; plain integers come before tensors.
 
     >>> index = torch.arange(4)
-    >>> bool((bits(0, index)[2] == bits(0, torch.tensor(2))).all())
+    >>> bool((bits(0, 7, index)[2] == bits(0, 7, torch.tensor(2))).all())
     True
     """
-    device = counters[0].device if counters else None
-    word = _mix(torch.tensor(_signed((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)), device=device))
+    word: int | Tensor = _mixed((seed + 1) * _WORD % (1 << 64))
     for counter in counters:
-        word = _mix(word + (counter.long() + 1) * _STEP)
-    return word
+        if isinstance(counter, Tensor):
+            word = _mix((counter.long() + 1) * _STEP + (_signed(word) if isinstance(word, int) else word))
+        else:
+            assert isinstance(word, int), "plain integers come before tensors"
+            word = _mixed((word + (counter + 1) * _WORD) % (1 << 64))
+    return torch.tensor(_signed(word)) if isinstance(word, int) else word
 
 
-def uniform(seed: int, *counters: Tensor) -> Tensor:
+def uniform(seed: int, *counters: Tensor | int) -> Tensor:
     """Uniform in [0, 1), float64, on a grid of 2^-53."""
     return _shift(bits(seed, *counters), 11).double() * 2.0**-53
 
 
-def integers(high: int, seed: int, *counters: Tensor) -> Tensor:
+def integers(high: int, seed: int, *counters: Tensor | int) -> Tensor:
     """Uniform on 0 .. high-1; the bias of the modulus is below high / 2^53."""
     return _shift(bits(seed, *counters), 11) % high
 
 
-def normal(seed: int, *counters: Tensor) -> Tensor:
+def normal(seed: int, *counters: Tensor | int) -> Tensor:
     """Standard normal, float64, by Box and Muller from the two halves of one 64-bit hash; no value exceeds 6.7."""
     word = bits(seed, *counters)
     radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))

@@ -29,7 +29,7 @@ from teeter.measure.run import Run
 from teeter.measure.schedule import TOKEN, Places, Rounds, Triples
 from teeter.measure.tally import FEW
 
-__all__ = ["Adaptive", "Strata", "allocation", "strata"]
+__all__ = ["Adaptive", "Strata", "allocation", "edges_between", "strata"]
 
 _SHARE = 3  # what this hash of the seed is for: whether an input gets the draw beyond its whole number
 _GOLDEN = 0.6180339887498949  # steps that spread any number of tokens of one input evenly over its length
@@ -41,30 +41,28 @@ _PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 12.0, 200.0, 0.1  # what is believed 
 
 @dataclass(frozen=True)
 class Strata:
-    """Edges between margins, and of each stratum its share of the inputs and its chance to flip."""
+    """Of each stratum its share of the inputs and its chance to flip; and how alike the draws on one input are."""
 
-    edges: Tensor
     share: np.ndarray
     chance: np.ndarray
     alike: float
 
-    def of(self, margin: Tensor) -> Tensor:
-        return torch.bucketize(margin, self.edges, right=True)
+
+def edges_between(margin: Tensor) -> Tensor:
+    """Margins at which one stratum ends and the next begins: fewer than fifteen where inputs share their margins."""
+    return torch.quantile(margin, torch.as_tensor(_QUANTILES).to(margin)).unique()
 
 
-def strata(margin: Tensor, flips: Tensor, tries: Tensor) -> Strata:
-    """Strata of inputs with known margins, from their flips in so many tries.
+def strata(where: Tensor, flips: Tensor, tries: Tensor, number: int) -> Strata:
+    """What is known of strata 0 .. number-1, from the flips of inputs in so many tries.
 
     Chances fall as margins grow (isotonic regression), starting from a prior of a few flips of that shape.
     """
     from scipy.optimize import isotonic_regression
 
-    edges = torch.quantile(margin, torch.as_tensor(_QUANTILES).to(margin)).unique()
-    where = torch.bucketize(margin, edges, right=True)
-    met, tried, flipped = (
-        torch.bincount(where, part, minlength=len(edges) + 1).cpu().numpy()
-        for part in (torch.ones_like(tries), tries, flips)
-    )
+    parts = torch.stack([torch.ones_like(tries), tries, flips])
+    table = torch.zeros(3, number, dtype=parts.dtype, device=parts.device).index_add_(1, where, parts)
+    met, tried, flipped = table.cpu().numpy()
     share = met / met.sum()
     shape = np.exp(-5 * np.sqrt(np.cumsum(share) - share / 2))
     # A rate over inputs, not over tries, most of which were where flips are.
@@ -77,15 +75,15 @@ def strata(margin: Tensor, flips: Tensor, tries: Tensor) -> Strata:
     pairs = tries * (tries - 1)
     both = (flips * (flips - 1) - pairs * own**2).sum() + _PRIOR_PAIRS * _PRIOR_ALIKE
     alike = float(both / ((pairs * own * (1 - own)).sum() + _PRIOR_PAIRS))
-    return Strata(edges, share, chance, min(max(alike, 0.01), 0.99))
+    return Strata(share, chance, min(max(alike, 0.01), 0.99))
 
 
 def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarray:
     """Draws for an input of each stratum, where a clean forward costs `clean` (none on inputs met before).
 
-    >>> two = Strata(torch.tensor([1.0]), np.array([0.1, 0.9]), np.array([0.2, 0.0001]), 0.1)
+    >>> two = Strata(np.array([0.1, 0.9]), np.array([0.2, 0.0001]), 0.1)
     >>> allocation(two, clean=1.0).round(1)
-    array([5.2, 0.1])
+    array([5.3, 0.1])
     """
     p, w = known.chance, known.share
     v = (1 - known.alike) * p * (1 - p)
@@ -114,7 +112,8 @@ class Adaptive:
             torch.zeros(len(positions), dtype=torch.float64, device=positions.device) for _ in range(2)
         )
         self.known: Strata | None = None
-        self._draws: dict[float, np.ndarray] = {}
+        self._fewest = 1.0
+        self._edges: Tensor | None = None
 
     def fresh(self, start: int, stop: int) -> Tensor:
         """Inputs that visits start .. stop-1 meet first."""
@@ -130,19 +129,19 @@ class Adaptive:
         index = self.rounds[start:stop]
         wanted = torch.ones(len(index), dtype=torch.float64, device=index.device)
         if self.known is not None:
-            wanted = torch.as_tensor(self._allocated(start)).to(wanted)[self.known.of(run.margin(index))]
+            wanted = torch.as_tensor(self._allocated(start)).to(wanted)[self._stratum(run.margin(index))]
         if left < _MOST * len(index):
             # Too dear, perhaps: then all get less. This looks at margins only, never at flips.
             rest = wanted % 1
             spare = left - 4 * float((rest * (1 - rest)).sum()) ** 0.5
             wanted = wanted * min(1.0, max(spare, 0.05 * left) / float(wanted.sum()))
         visit = torch.arange(start, stop, device=index.device) // len(self.inputs)
-        draws = (wanted + counter.uniform(self.seed, torch.tensor(_SHARE), index, visit)).floor().long()
+        draws = (wanted + counter.uniform(self.seed, _SHARE, index, visit)).floor().long()
         weight = 1 / torch.where(wanted < 1, wanted, draws.double())
         which = torch.arange(len(index), device=index.device).repeat_interleave(draws)
         number = torch.arange(len(which), device=index.device) - (draws.cumsum(0) - draws)[which]
         chosen = index[which]
-        begin = counter.uniform(self.seed, torch.tensor(TOKEN), chosen, visit[which])
+        begin = counter.uniform(self.seed, TOKEN, chosen, visit[which])
         token = self.places.at(chosen, (begin + number * _GOLDEN) % 1)
         return index, Triples(chosen, token, self.tries[chosen].long() + number, chosen[:0], weight[which])
 
@@ -153,12 +152,19 @@ class Adaptive:
         flipped = int((self.flips > 0).sum())
         if flipped >= _LEARNED:
             met = self.rounds[0 : min(visits, len(self.inputs))] if self.clean else self.inputs
-            self.known = strata(run.margin(met).double(), self.flips[met], self.tries[met])
-            fewest = _FEWEST if flipped >= FEW else 1.0  # until then an interval counts on every input being tried
-            self._draws = {cost: allocation(self.known, cost, fewest) for cost in (0.0, 1.0)}
+            margin = run.margin(met).double()
+            if self._edges is None or self._clean_cost(visits):  # more margins are known than before
+                self._edges = edges_between(margin)
+            self.known = strata(self._stratum(margin), self.flips[met], self.tries[met], len(self._edges) + 1)
+            self._fewest = _FEWEST if flipped >= FEW else 1.0  # until then an interval counts on every input tried
+
+    def _stratum(self, margin: Tensor) -> Tensor:
+        assert self._edges is not None
+        return torch.bucketize(margin.double(), self._edges, right=True)
 
     def _clean_cost(self, start: int) -> float:
         return 1.0 if self.clean and start < len(self.inputs) else 0.0
 
     def _allocated(self, start: int) -> np.ndarray:
-        return self._draws[self._clean_cost(start)]
+        assert self.known is not None
+        return allocation(self.known, self._clean_cost(start), self._fewest)

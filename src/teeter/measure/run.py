@@ -87,8 +87,9 @@ class Run:
             self._clean = kept.new_empty(len(self._known), *kept.shape[1:])
             self._margin = margin.new_full((len(self._known),), torch.nan)
         where = index.to(output.device)
-        self._clean[where], self._margin[where] = kept.to(self._clean.dtype), margin
-        self._known[index] = True
+        self._clean.index_copy_(0, where, kept.to(self._clean.dtype))
+        self._margin.index_copy_(0, where, margin)
+        self._known.index_fill_(0, index, True)  # unlike an assignment, nothing to send to the device
 
     def changes(self, triples: Triples) -> Tensor:
         """What each triple changed, also counted in the tally."""

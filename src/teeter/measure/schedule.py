@@ -75,7 +75,7 @@ class Rounds:
 
 def _shuffled(seed: int, round_: int, like: Tensor) -> Tensor:
     number = torch.arange(len(like), device=like.device)
-    return counter.bits(seed, torch.tensor(_ORDER), torch.tensor(round_), number).argsort()
+    return counter.bits(seed, _ORDER, round_, number).argsort()
 
 
 class Broad:
@@ -97,7 +97,7 @@ class Broad:
         """Triples number start .. stop-1."""
         chosen = self.rounds[start:stop]
         round_ = torch.arange(start, stop, device=chosen.device) // len(self.inputs)
-        share = counter.uniform(self.seed, torch.tensor(TOKEN), chosen, round_)
+        share = counter.uniform(self.seed, TOKEN, chosen, round_)
         fresh = chosen[: max(min(stop, len(self.inputs)) - start, 0)]
         return Triples(chosen, self.places.at(chosen, share), round_, fresh)
 

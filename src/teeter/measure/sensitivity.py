@@ -6,6 +6,7 @@ answer. Estimated from random (input, token, draw) triples, with an interval who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,9 +73,10 @@ def sensitivity(
     `half_width`, or at `budget` forwards, whichever comes first; `stopped` says which. "inputs" means that more draws
     no longer help: the inputs at hand differ too much from each other, and more inputs are needed.
 
-    The interval is looked at first after 256 triples and next where it should be narrow enough by then, but a tenth
-    to a half further on; a relative precision is believed only once thirty inputs have changed (for soft changes, once
-    as good as ninety bear the mean). Under this rule the interval of a rate keeps its coverage (tests/coverage).
+    The interval is looked at first after 256 triples and next where it should be narrow enough by then, but at least
+    a tenth and at most as much again further on; a relative precision is believed only once thirty inputs have changed
+    (for soft changes, once as good as ninety bear the mean). Under this rule the interval of a rate keeps its coverage
+    (tests/coverage).
 
     `design` is "broad" (one token of every input), "adaptive" (more draws where the clean answer is close to another:
     the same interval for fewer forwards where flips are rare; for changes that are true or false), or "paper" (every
@@ -119,6 +121,7 @@ def sensitivity(
     effect = None
     if arithmetic in ("tf32", "bf16"):
         effect = _effect(arithmetic, model, inputs, perturbation, change, seed, batches, confidence)
+    run.tally = run.tally.cpu()
     return _result(run, plan.name, confidence, stopped, run.notes(), effect)
 
 
@@ -252,7 +255,7 @@ def _look(run: Run, name: str, stop: Stop, progress: Callable[[Sensitivity], Non
     if not (stop.aims or progress is not None):
         return None
     run.check()
-    if run.drawn < 2 or int((run.tally.counts > 0).sum()) < 2:
+    if run.tally.sight().inputs < 2:
         return None
     result = _result(run, name, stop.confidence, "budget")
     if progress is not None:
@@ -268,7 +271,7 @@ def _result(
         tally.draws = float("inf")  # an input's own mean can be known better than by as many draws on other inputs
     e = (tally.by_input() if name == "paper" else tally).estimate(confidence)
     return Sensitivity(
-        e.value, e.low, e.high, e.n, confidence, run.forwards, run.drawn, name, stopped, notes, effect, tally.cpu()
+        e.value, e.low, e.high, e.n, confidence, run.forwards, run.drawn, name, stopped, notes, effect, tally
     )
 
 
@@ -293,7 +296,10 @@ def _effect(
             batches.run(0, triples, lambda a, b, run=run: run.changes(plan.triples(a, b)))  # pyright: ignore
         tallies.append(run.tally.cpu())
     lower, full = tallies
-    return Tally(lower.sums - full.sums, full.counts, rate=False).estimate(confidence)
+    e = Tally(lower.sums - full.sums, full.counts, rate=False).estimate(confidence)
+    # Few triples that differ say little: then the interval is as wide as if none had.
+    unseen = -math.expm1(math.log((1 - confidence) / 2) / e.n) if full.rate else 0.0
+    return Estimate(e.value, min(e.low, e.value - unseen), max(e.high, e.value + unseen), e.n, confidence)
 
 
 def _compiled(model: Callable[[Any], Any], perturbation: Perturbation, batches: Batches) -> Compiled:

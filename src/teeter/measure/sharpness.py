@@ -118,8 +118,7 @@ def _copies(
     copies = []
     for draw in range(draws):
         steps = [
-            counter.normal(seed, torch.tensor(draw), torch.tensor(number), torch.arange(weight.numel()))
-            for number, (_, weight) in enumerate(moved)
+            counter.normal(seed, draw, number, torch.arange(weight.numel())) for number, (_, weight) in enumerate(moved)
         ]
         length = math.sqrt(sum(float(step.square().sum()) for step in steps)) if law == "sphere" else 1.0
         copies.append(

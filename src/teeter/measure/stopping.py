@@ -11,7 +11,7 @@ from teeter.measure.tally import FEW, Tally
 __all__ = ["FIRST_LOOK", "Stop", "stalled"]
 
 FIRST_LOOK = 256  # triples before the first look at the interval
-_SOON, _LATE = 1.1, 1.5  # factors between which the next look lies
+_SOON, _LATE = 1.1, 2.0  # factors between which the next look lies
 
 
 @dataclass(frozen=True)
