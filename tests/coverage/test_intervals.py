@@ -1,4 +1,4 @@
-"""95 % intervals of `sensitivity` on problems with known truth, over 2,600 runs, under every stopping rule."""
+"""95 % intervals of `sensitivity` on problems with known truth, over 4,600 runs, under every stopping rule."""
 
 import pytest
 import torch
@@ -65,3 +65,49 @@ def test_every_problem_is_covered_at_a_width_near_the_ideal(problem):
     hits, width = covered(problem)
     assert width < 1.2  # times the ideal: coverage is not bought with width
     assert hits >= 0.94 * RUNS
+
+
+def far(x):
+    """A margin that says much about an input's chance to flip, though not all."""
+    return 1.5 - x.sqrt() + 0.2 * (x * 1e6).sin()
+
+
+def near(x):
+    """A margin that misleads: the surer the clean answer, the likelier a flip."""
+    return 0.5 + x
+
+
+ADAPTIVE = [
+    ("few", 0.005, 30_000, far, dict(precision=0.2)),
+    ("few", 0.02, 10_000, far, dict(precision=0.1)),
+    ("few", 0.05, 2_000, far, dict(budget=3_000)),
+    ("few", 0.02, 3_000, near, dict(precision=0.1)),
+    ("mixed", 0.025, 1_000, far, dict(budget=21_000)),
+    ("mixed", 0.025, 10_000, far, dict(precision=0.1)),
+    ("all or none", 0.01, 30_000, far, dict(precision=0.2)),
+    ("all or none", 0.1, 3_000, ones, dict(precision=0.1)),
+    ("even", 0.01, 30_000, ones, dict(precision=0.1)),
+    ("even", 0.5, 20_000, ones, dict(half_width=0.03)),
+]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["clean paid", "clean given"])
+@pytest.mark.parametrize("problem", ADAPTIVE, ids=lambda p: f"{p[0]} {p[1]} {p[2]} {p[3].__name__} {p[4]}")
+def test_the_adaptive_design_covers_and_is_never_much_dearer_than_the_broad_one(problem, known):
+    kind, rate, inputs, model, rule = problem
+    hits, values, cost = 0, [], {"adaptive": 0, "broad": 0}
+    for seed in range(RUNS // 2):
+        own = chances(kind, rate, inputs, seed + 10_000)
+        how = dict(seed=seed, batch=65_536, clean=model(own) if known else None, **rule)
+        estimate = sensitivity(model, own, Coin(), design="adaptive", **how)
+        hits += estimate.low <= rate <= estimate.high
+        values.append(estimate.value)
+        cost["adaptive"] += estimate.forwards
+        if seed < RUNS // 10:
+            cost["broad"] += sensitivity(model, own, Coin(), **how).forwards * 5
+    assert hits >= 0.92 * RUNS / 2  # of 100 runs; all together are asked for 95 % where they are counted up
+    error = torch.tensor(values).std() / len(values) ** 0.5
+    assert abs(torch.tensor(values).mean() - rate) < 4 * error  # unbiased, whatever was learned
+    if "budget" not in rule:
+        assert cost["broad"] >= 0.9 * cost["adaptive"]
+    print(f"{hits} of {RUNS // 2} covered, broad / adaptive {cost['broad'] / cost['adaptive']:.2f}")

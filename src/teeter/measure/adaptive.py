@@ -29,12 +29,12 @@ from teeter.measure.run import Run
 from teeter.measure.schedule import TOKEN, Places, Rounds, Triples
 from teeter.measure.tally import FEW
 
-__all__ = ["Adaptive", "Strata", "allocation", "edges_between", "strata"]
+__all__ = ["Adaptive", "Strata", "allocation", "edges_between", "strata", "variances"]
 
 _SHARE = 3  # what this hash of the seed is for: whether an input gets the draw beyond its whole number
 _GOLDEN = 0.6180339887498949  # steps that spread any number of tokens of one input evenly over its length
 _QUANTILES = 2.0 ** -np.arange(7, 0, -0.5)  # finer towards small margins, where the flips are
-_FEWEST, _MOST = 0.1, 16.0  # draws an input: weights stay bounded, and many inputs stay needed
+_FEWEST, _MOST = 0.1, 8.0  # draws an input: weights stay bounded, and many inputs stay needed
 _LEARNED = 2  # inputs that flipped, before which all inputs are treated alike
 _PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 12.0, 200.0, 0.1  # what is believed before anything is seen, and how much
 
@@ -78,6 +78,14 @@ def strata(where: Tensor, flips: Tensor, tries: Tensor, number: int) -> Strata:
     return Strata(share, chance, min(max(alike, 0.01), 0.99))
 
 
+def variances(known: Strata, draws: np.ndarray) -> np.ndarray:
+    """The variance of an input's own estimate, where strata get so many draws (the last axis)."""
+    p, w = known.chance, known.share
+    v = (1 - known.alike) * p * (1 - p)
+    second = np.where(draws > 1, p - v + v / np.maximum(draws, 1.0), p / draws)
+    return (w * second).sum(-1) - (w * p).sum() ** 2
+
+
 def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarray:
     """Draws for an input of each stratum, where a clean forward costs `clean` (none on inputs met before).
 
@@ -85,13 +93,11 @@ def allocation(known: Strata, clean: float, fewest: float = _FEWEST) -> np.ndarr
     >>> allocation(two, clean=1.0).round(1)
     array([5.3, 0.1])
     """
-    p, w = known.chance, known.share
-    v = (1 - known.alike) * p * (1 - p)
+    p = known.chance
     scale = np.exp(np.linspace(-3, 7, 200))[:, None]
-    many, few = scale * np.sqrt(v), scale * np.sqrt(p)
+    many, few = scale * np.sqrt((1 - known.alike) * p * (1 - p)), scale * np.sqrt(p)
     draws = np.clip(np.where(many > 1, many, np.minimum(few, 1.0)), fewest, _MOST)
-    second = np.where(draws > 1, p - v + v / np.maximum(draws, 1.0), p / draws)
-    cost = (clean + (w * draws).sum(-1)) * ((w * second).sum(-1) - (w * p).sum() ** 2)
+    cost = (clean + (known.share * draws).sum(-1)) * variances(known, draws)
     return draws[cost.argmin()]
 
 
@@ -124,6 +130,10 @@ class Adaptive:
         draws = 1.0 if self.known is None else float((self.known.share * self._allocated(start)).sum())
         return self._clean_cost(start) + draws
 
+    def variance(self, start: int) -> float | None:
+        """The variance of the next visit's estimate, where anything is known of it."""
+        return None if self.known is None else float(variances(self.known, self._allocated(start)))
+
     def triples(self, start: int, stop: int, run: Run, left: float) -> tuple[Tensor, Triples]:
         """The inputs of visits start .. stop-1, all met, and their draws, within so many forwards."""
         index = self.rounds[start:stop]
@@ -145,11 +155,10 @@ class Adaptive:
         token = self.places.at(chosen, (begin + number * _GOLDEN) % 1)
         return index, Triples(chosen, token, self.tries[chosen].long() + number, chosen[:0], weight[which])
 
-    def learn(self, triples: Triples, changed: Tensor, run: Run, visits: int) -> None:
-        """Take in what a block showed."""
-        self.flips.index_add_(0, triples.input, changed.to(self.flips))
+    def learn(self, triples: Triples, changed: Tensor, run: Run, visits: int, flipped: int) -> None:
+        """Take in what a block showed, after so many visits on which so many inputs flipped."""
+        self.flips.index_add_(0, triples.input, changed)
         self.tries.index_add_(0, triples.input, torch.ones_like(triples.input, dtype=torch.float64))
-        flipped = int((self.flips > 0).sum())
         if flipped >= _LEARNED:
             met = self.rounds[0 : min(visits, len(self.inputs))] if self.clean else self.inputs
             margin = run.margin(met).double()

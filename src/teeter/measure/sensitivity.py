@@ -21,9 +21,9 @@ from teeter.measure.changes import label_flip
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches
 from teeter.measure.run import Run
-from teeter.measure.schedule import Broad, Paper
+from teeter.measure.schedule import Broad, Paper, Triples
 from teeter.measure.stopping import FIRST_LOOK, Stop, stalled
-from teeter.measure.tally import Tally
+from teeter.measure.tally import Sight, Tally
 from teeter.perturb import HiddenNoise, Inputs, Perturbation, WeightNoise
 from teeter.perturb.inputs import count, device_of
 
@@ -188,20 +188,16 @@ def _fixed(
         if len(triples.input):
             run.changes(triples)
 
-    done, look, halves = 0, FIRST_LOOK, {}
+    done, look, widths = 0, FIRST_LOOK, {}
     try:
         while done < limit:
             look = _whole(plan, min(look, limit))
             batches.run(done, look, work)
             done = look
-            result = _look(run, plan.name, stop, progress)
-            if result is not None and stop.aims:
-                halves[done] = result.half_width
-                reason = stop.enough(result, run.tally)
-                if reason is None and isinstance(plan, Broad):
-                    reason = stalled(halves, done, len(plan.inputs))
-                if reason is not None:
-                    return reason
+            rounds = len(plan.inputs) if isinstance(plan, Broad) else limit
+            reason, result = _look(run, plan.name, stop, progress, run.tally.sight(), widths, done, rounds)
+            if reason is not None:
+                return reason
             look = stop.next_look(look, result)
     except KeyboardInterrupt:
         return "interrupted"
@@ -213,63 +209,75 @@ def _adaptive(
 ) -> str:
     """Run the design that learns, block by block; says why it ended."""
     budget = _BUDGET if stop.budget is None else stop.budget
-    done, look, halves, n = 0, FIRST_LOOK, {}, len(plan.inputs)
+    done, look, widths, n = 0, FIRST_LOOK, {}, len(plan.inputs)
     before, drawn = run.tally.clone(), 0
     try:
         while True:
-            price = plan.price(done)
             left = budget - run.forwards
-            end = min(look, (done // n + 1) * n, done + int(left / price))
+            end = min(look, (done // n + 1) * n, done + int(left / plan.price(done)))
             if end <= done or left < 0.01 * budget:
                 return "budget"
             fresh = plan.fresh(done, end)
             batches.run(0, len(fresh), lambda a, b, fresh=fresh: run.meet(fresh[a:b]))
             index, triples = plan.triples(done, end, run, budget - run.forwards)
-            changed: list[Tensor] = []
-            batches.run(
-                0,
-                len(triples.input),
-                lambda a, b, triples=triples, changed=changed: changed.append(run.changes(triples[a:b])),
-            )
+            changed = torch.zeros(len(triples.input), dtype=torch.float64, device=run.device)
+
+            def work(a: int, b: int, triples: Triples = triples, changed: Tensor = changed) -> None:
+                changed[a:b] = run.changes(triples[a:b])
+
+            batches.run(0, len(changed), work)
             run.tally.visit(index)
             if not run.tally.rate:
                 raise InputError("the adaptive design is for changes that are true or false: use design='broad'")
-            if changed:
-                plan.learn(triples, torch.cat(changed), run, end)
+            seen = run.tally.sight()
+            plan.learn(triples, changed, run, end, int(seen.changed))
             done, before, drawn = end, run.tally.clone(), run.drawn
-            result = _look(run, plan.name, stop, progress)
-            if result is not None and stop.aims:
-                halves[done] = result.half_width
-                reason = stop.enough(result, run.tally) or stalled(halves, done, n)
-                if reason is not None:
-                    return reason
+            reason, result = _look(run, plan.name, stop, progress, seen, widths, done, n)
+            if reason is not None:
+                return reason
             if done >= look:
-                look = stop.next_look(look, result)
+                look = stop.next_look(look, result, plan.variance(done))
     except KeyboardInterrupt:
         run.tally, run.drawn = before, drawn  # half a block would count inputs whose draws are missing
         return "interrupted"
 
 
-def _look(run: Run, name: str, stop: Stop, progress: Callable[[Sensitivity], None] | None) -> Sensitivity | None:
-    """The estimate so far, where there is one."""
-    if not (stop.aims or progress is not None):
-        return None
+def _look(
+    run: Run,
+    name: str,
+    stop: Stop,
+    progress: Callable[[Sensitivity], None] | None,
+    seen: Sight,
+    widths: dict[int, float],
+    done: int,
+    inputs: int,
+) -> tuple[str | None, Sensitivity | None]:
+    """Why it ends here, if it does, and the estimate so far, where there is one and someone to see it."""
     run.check()
-    if run.tally.sight().inputs < 2:
-        return None
-    result = _result(run, name, stop.confidence, "budget")
+    if seen.inputs < 2 or not (stop.aims or progress is not None):
+        return None, None
+    result = _result(run, name, stop.confidence, "budget", seen=seen if name != "paper" else None)
     if progress is not None:
         progress(result)
-    return result
+    if not stop.aims:
+        return None, result
+    widths[done] = result.half_width
+    return stop.enough(result, seen, run.tally.rate) or stalled(widths, done, inputs), result
 
 
 def _result(
-    run: Run, name: str, confidence: float, stopped: str, notes: tuple[str, ...] = (), effect: Estimate | None = None
+    run: Run,
+    name: str,
+    confidence: float,
+    stopped: str,
+    notes: tuple[str, ...] = (),
+    effect: Estimate | None = None,
+    seen: Sight | None = None,
 ) -> Sensitivity:
     tally = run.tally
     if name == "adaptive":
-        tally.draws = float("inf")  # an input's own mean can be known better than by as many draws on other inputs
-    e = (tally.by_input() if name == "paper" else tally).estimate(confidence)
+        tally.draws = math.inf  # an input's own mean can be known better than by as many draws on other inputs
+    e = (tally.by_input() if name == "paper" else tally).estimate(confidence, seen)
     return Sensitivity(
         e.value, e.low, e.high, e.n, confidence, run.forwards, run.drawn, name, stopped, notes, effect, tally
     )

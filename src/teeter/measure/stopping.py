@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from teeter.errors import InputError
 from teeter.measure.estimate import Estimate
-from teeter.measure.tally import FEW, Tally
+from teeter.measure.tally import FEW, Sight
 
 __all__ = ["FIRST_LOOK", "Stop", "stalled"]
 
@@ -36,22 +37,32 @@ class Stop:
         """Whether anything but the budget ends it."""
         return self.judges and (self.precision is not None or self.half_width is not None)
 
-    def enough(self, result: Estimate, tally: Tally) -> str | None:
-        seen = tally.sight()
-        believed = seen.bearing >= min(FEW if tally.rate else 3 * FEW, 0.8 * seen.inputs)
-        if self.half_width is not None and result.half_width <= self.half_width and (tally.rate or believed):
+    def enough(self, result: Estimate, seen: Sight, rate: bool) -> str | None:
+        """Why it ends here, if it does."""
+        believed = seen.bearing >= min(FEW if rate else 3 * FEW, 0.8 * seen.inputs)
+        if self.half_width is not None and result.half_width <= self.half_width and (rate or believed):
             return "half-width"
         if self.precision is not None and believed and result.half_width <= self.precision * abs(result.value):
             return "precision"
         return None
 
-    def next_look(self, look: int, result: Estimate | None) -> int:
-        """Where the interval should be narrow enough, since its width falls like one over the root."""
+    def next_look(self, look: int, result: Estimate | None, ahead: float | None = None) -> int:
+        """Where the interval should be narrow enough; `ahead` is the variance of a visit from here on, where it is not
+        that of the visits so far.
+
+        The mean of M visits, `look` of them with variance v and the rest with w, has variance t where
+        t M^2 = w M + look (v - w).
+        """
+        from scipy.special import ndtri
+
         factor = _LATE
         if self.aims and result is not None:
-            aims = [self.half_width or 0.0, (self.precision or 0.0) * abs(result.value)]
-            if max(aims) > 0:
-                factor = min(max(1.02 * (result.half_width / max(aims)) ** 2, _SOON), _LATE)
+            aim = max(self.half_width or 0.0, (self.precision or 0.0) * abs(result.value))
+            if aim > 0:
+                v = look * (result.half_width / aim) ** 2  # in units of t
+                w = v if ahead is None else ahead * (ndtri(0.5 + self.confidence / 2) / aim) ** 2
+                visits = (w + math.sqrt(max(w**2 + 4 * look * (v - w), 0.0))) / 2
+                factor = min(max(1.02 * visits / look, _SOON), _LATE)
         return int(look * factor) + 1
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from teeter.errors import InputError
 from teeter.measure.estimate import Estimate
 
-__all__ = ["FEW", "Tally"]
+__all__ = ["FEW", "Sight", "Tally"]
 
 FEW = 30  # inputs that changed, below which their spread is not believed
 
@@ -95,8 +95,8 @@ class Tally:
         means = torch.where(met, self.sums / self.counts.clamp_min(1), 0.0)
         return Tally(means, met.double(), self.rate, float(self.counts.sum()))
 
-    def estimate(self, confidence: float = 0.95) -> Estimate:
-        """The mean change with its interval.
+    def estimate(self, confidence: float = 0.95, seen: Sight | None = None) -> Estimate:
+        """The mean change with its interval; `seen` is this tally's sight, where it was taken already.
 
         >>> Tally(torch.zeros(100), torch.ones(100)).estimate()
         0 [0, 0.0362167]
@@ -105,7 +105,7 @@ class Tally:
 
         if not 0 < confidence < 1:
             raise InputError(f"confidence lies in (0, 1), got {confidence}")
-        seen = self.sight()
+        seen = seen or self.sight()
         if seen.inputs < 2:
             raise InputError(f"an interval needs at least two inputs, got {seen.inputs:g}")
         inputs, p = seen.inputs, seen.value
