@@ -181,3 +181,62 @@ def test_the_bar_shows_the_interval_on_a_terminal(monkeypatch, capsys):
     assert out == ""
     assert "0.5 [0.4, 0.6]" in err
     assert "25%" in err
+
+
+CLASSIFIER = """
+import torch
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)).eval()
+"""
+
+
+def idx(values):
+    header = bytes([0, 0, 8, values.ndim]) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+    return header + values.astype(np.uint8).tobytes()
+
+
+@pytest.fixture
+def digits(tmp_path, monkeypatch):
+    """A data set of the user's own under the name of a known one."""
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 28, 28))
+    for split in ("train", "t10k"):
+        (folder / f"{split}-images-idx3-ubyte").write_bytes(idx(pixels))
+        (folder / f"{split}-labels-idx1-ubyte").write_bytes(idx(np.arange(300) % 10))
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path / "data"))
+    (tmp_path / "mine.py").write_text(CLASSIFIER)
+    return pixels
+
+
+def test_measure_a_data_set_by_name(teeter, digits):
+    words = ("measure", "mine:model", "mnist:test", "--perturb", "patch:4", "--budget", "600", "--json")
+    code, out, err = teeter(*words, "--mean", "0.13", "--std", "0.31", "--arithmetic", "bf16", "--design", "adaptive")
+    facts = json.loads(out)
+    assert code == 0, err
+    assert facts["inputs"] == 300
+    assert facts["arithmetic"] == "bf16"
+    assert facts["effect"]["low"] < facts["effect"]["value"] + 1e-9
+    assert facts["design"] == "adaptive"
+    loaded = load("mine:model", "mnist", limit=20, mean=(0.13,), std=(0.31,))
+    assert loaded.inputs.shape == (20, 1, 28, 28)
+    assert float(loaded.inputs.min()) == pytest.approx(-0.13 / 0.31)
+    assert float(load("mine:model", "mnist").inputs.max()) == 1.0
+    code, out, _ = teeter(*words[:-1], "--arithmetic", "bf16")
+    assert "bf16 adds" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("mnist", "--mean", "0.1,0.1,0.1", "--std", "1,1,1"), "needs as many channels"),
+        (("mnist:validation",), "no split named 'validation'"),
+        (("cifar",), "a data set (fashion-mnist, mnist), got 'cifar'"),
+        (("mnist", "--arithmetic", "tf32"), "tf32 is arithmetic of NVIDIA GPUs"),
+    ],
+)
+def test_data_sets_that_are_not_to_be_had(teeter, digits, words, message):
+    code, _, err = teeter("measure", "mine:model", words[0], "--perturb", "patch:4", *words[1:])
+    assert code == 2
+    assert message in " ".join(err.split())

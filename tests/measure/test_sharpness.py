@@ -8,7 +8,7 @@ from torch import nn
 
 from teeter.errors import InputError
 from teeter.measure import parameter_norm, sharpness
-from teeter.measure.sharpness import allows_vmap
+from teeter.measure.sharpness import KINDS, allows_vmap
 
 
 def line(dimension=20, seed=0):
@@ -79,6 +79,15 @@ def test_together_and_one_by_one_agree(part):
         together = sharpness(model, x, kind, rho=0.05, draws=4)
         alone = sharpness(model, x, kind, rho=0.05, draws=4, together=False, batch=5)
         assert together.value == pytest.approx(alone.value, rel=1e-4, abs=1e-7)
+
+
+def test_few_copies_at_a_time_give_the_same_answer(monkeypatch):
+    model, x = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double(), torch.randn(40, 6).double()
+    all_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
+    monkeypatch.setattr("teeter.measure.sharpness._TOGETHER", 3 * 83)  # the numbers in three copies
+    few_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
+    for one, other in zip(all_at_once, few_at_once, strict=True):
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
 
 
 def test_what_is_skipped_stays():

@@ -29,7 +29,11 @@ ModelArgument = Annotated[
     str, typer.Argument(help="A folder that save_pretrained wrote, or module:name of a model or a factory.")
 ]
 DataArgument = Annotated[
-    Path, typer.Argument(help="An .npz or .npy file of arrays, a .csv file of texts, or a folder of images.")
+    Path,
+    typer.Argument(
+        help="An .npz or .npy file of arrays, a .csv file of texts, a folder of images, or mnist, "
+        "fashion-mnist (add :test for the test images)."
+    ),
 ]
 PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
 Sigma2Option = Annotated[float, typer.Option("--sigma2", help="Variance of the noise.")]
@@ -65,6 +69,12 @@ def measure(
     seed: SeedOption = 0,
     limit: LimitOption = None,
     device: DeviceOption = "cpu",
+    arithmetic: Annotated[
+        str | None, typer.Option("--arithmetic", help="float32, tf32 or bf16; says what that does to the answer.")
+    ] = None,
+    compile: Annotated[
+        bool, typer.Option("--compile", help="Compile the model; pays from a million forwards.")
+    ] = False,
     text_column: ColumnOption = "text",
     tokenizer: TokenizerOption = None,
     max_length: LengthOption = None,
@@ -97,6 +107,8 @@ def measure(
             budget=budget,
             confidence=confidence,
             seed=seed,
+            arithmetic=arithmetic,
+            compile=compile,
             progress=lambda now: tell(
                 f"{now.value:.4g} [{now.low:.4g}, {now.high:.4g}]", _share(now, precision, half_width, budget)
             ),
@@ -107,12 +119,17 @@ def measure(
     facts = {"value": result.value, "low": result.low, "high": result.high, "confidence": result.confidence}
     facts |= {"n": result.n, "draws": result.draws, "forwards": result.forwards, "design": result.design}
     facts |= {"stopped": result.stopped, "notes": list(result.notes)}
+    if result.effect is not None:
+        effect = result.effect
+        facts |= {"arithmetic": arithmetic, "effect": {"value": effect.value, "low": effect.low, "high": effect.high}}
     if as_json:
         about = {"model": model, "data": str(data), "inputs": count(loaded.inputs), "perturb": perturb}
         print_json({**about, "sigma2": sigma2, "relative": relative, "seed": seed, **facts})
         return
     print(f"sensitivity {result!r} ({100 * confidence:g} %)")
     print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped by {result.stopped}")
+    if result.effect is not None:
+        print(f"{arithmetic} adds {result.effect!r} to what float32 gives, on the {result.effect.n} inputs compared")
     for note in result.notes:
         print(f"note: {note}")
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter import counter
+from teeter.data import LabelledImages, fashion_mnist, mnist
 from teeter.errors import InputError
 from teeter.integrations.adapters import adapt, longest_text
 from teeter.integrations.images import ImageFormat, find_images, read_images
@@ -25,6 +26,8 @@ from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, take
 
 __all__ = ["Loaded", "load", "load_inputs", "load_model"]
+
+_DATA_SETS = {"fashion-mnist": fashion_mnist, "mnist": mnist}
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,12 @@ def load(
     teeter.errors.InputError: there is no file 'bits.npy'
     """
     data, folder = Path(data), Path(model) if Path(model).is_dir() else None
+    pictures = data.is_dir() or _data_set(data) is not None
     network = load_model(model)
     reader: Any = tokenizer or _own(network, "tokenizer")
     if reader is None and folder is not None and (folder / "tokenizer_config.json").is_file():
         reader = folder
-    reader = tokenizer_of(reader) if isinstance(reader, str | Path) and not data.is_dir() else reader
+    reader = tokenizer_of(reader) if isinstance(reader, str | Path) and not pictures else reader
     if data.suffix == ".csv" and max_length is None:
         max_length = longest_text(network)
     inputs = load_inputs(
@@ -74,7 +78,7 @@ def load(
         tokenizer=reader,
         text_column=text_column,
         max_length=max_length,
-        image_format=_image_format(network, folder, image_size, mean, std) if data.is_dir() else None,
+        image_format=_image_format(network, folder, image_size, mean, std) if pictures else None,
         limit=limit,
         seed=seed,
     )
@@ -153,9 +157,14 @@ def load_inputs(
     """Inputs from a file or folder: all of them, or a random `limit` of them, the same for the same seed.
 
     An .npz or .npy file holds arrays: one is the inputs, several are a mapping (`input_ids`, ...). A .csv file holds
-    texts, which need a tokenizer. A folder holds images.
+    texts, which need a tokenizer. A folder holds images. A name is a data set's: its training images or, as in
+    `mnist:test`, those to test on.
     """
     place = Path(place)
+    if (named := _data_set(place)) is not None:
+        known = _DATA_SETS[named[0]](named[1])
+        images = known.images[_chosen(len(known), limit, seed)]
+        return _standardised(replace(known, images=images, labels=known.labels[: len(images)]), image_format)
     if place.is_dir():
         found = find_images(place)
         return read_images([found[i] for i in _chosen(len(found), limit, seed)], image_format)
@@ -168,9 +177,30 @@ def load_inputs(
     return arrays if limit is None else take(arrays, _chosen(count(arrays), limit, seed))
 
 
+def _data_set(place: Path) -> tuple[str, str] | None:
+    """The name and split of a data set; a file or folder of that name comes first."""
+    name, _, split = str(place).partition(":")
+    return (name, split or "train") if name in _DATA_SETS and not place.exists() else None
+
+
+def _standardised(known: LabelledImages, form: ImageFormat | None) -> Tensor:
+    """Pixels from 0 to 1, or as the format has them; data sets keep their size."""
+    if form is None or form == ImageFormat():
+        return known.floats()
+    if form.resize or form.crop or len(form.mean) != known.images.shape[1]:
+        raise InputError(
+            f"the images are {tuple(known.images.shape[1:])}: a model for them takes this size, and {form.mean} as "
+            "mean needs as many channels"
+        )
+    return known.standardised(form.mean, form.std)
+
+
 def _arrays(place: Path) -> Inputs:
     if place.suffix not in (".npz", ".npy"):
-        raise InputError(f"inputs come from an .npz, .npy or .csv file or a folder of images, got '{place}'")
+        raise InputError(
+            "inputs come from an .npz, .npy or .csv file, a folder of images or a data set "
+            f"({', '.join(_DATA_SETS)}), got '{place}'"
+        )
     if not place.is_file():
         raise InputError(f"there is no file '{place}'")
     try:

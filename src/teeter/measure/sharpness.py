@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches, outputs, unfused
 from teeter.measure.sensitivity import check_mode
 from teeter.perturb import Inputs
-from teeter.perturb.inputs import count, take
+from teeter.perturb.inputs import count, device_of, take
 
 __all__ = ["parameter_norm", "sharpness"]
 
@@ -31,6 +31,8 @@ KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "output": lambda clean, nudged: (clean - nudged).double().abs().flatten(1).sum(-1),
     "prediction": lambda clean, nudged: label_flip(clean, nudged).double(),
 }
+
+_TOGETHER = 1 << 26  # numbers in the copies of a model that are held at once: 256 MiB of float32
 
 
 def sharpness(
@@ -73,23 +75,35 @@ def sharpness(
     if n < 2:
         raise InputError("an interval needs at least two inputs")
     changes = torch.empty(draws, n, dtype=torch.float64)
-    copies = _copies(model, rho, law, draws, skip, seed)
-    stacked = together and allows_vmap(model, copies, take(inputs, torch.arange(1)))
+    size = sum(weight.numel() for weight in model.parameters())
+    group = max(min(draws, _TOGETHER // max(size, 1)), 2)  # copies held at once
+    stacked = together and allows_vmap(
+        model, _copies(model, rho, law, range(2), skip, seed), take(inputs, torch.arange(1))
+    )
+    clean: Tensor | None = None
+    batches = Batches(batch, device_of(inputs))
+    for first in range(0, draws, group):
+        copies = _copies(model, rho, law, range(first, min(first + group, draws)), skip, seed)
+        stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]} if stacked else None
 
-    def work(start: int, stop: int) -> None:
-        here = take(inputs, torch.arange(start, stop))
-        rows = stop - start
-        with torch.no_grad(), unfused():
-            clean = outputs(model(here), rows).reshape(rows, -1)
-            if stacked:
-                many = _together(model, copies, here)
-                nudged = [outputs(one, rows) for one in many]
-            else:
-                nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
-        for draw, answer in enumerate(nudged):
-            changes[draw, start:stop] = KINDS[kind](clean, answer.reshape(rows, -1)).cpu()
+        def work(start: int, stop: int, first: int = first, copies: Any = copies, stack: Any = stack) -> None:
+            nonlocal clean
+            here = take(inputs, torch.arange(start, stop))
+            rows = stop - start
+            with torch.no_grad(), unfused():
+                if first == 0:
+                    answer = outputs(model(here), rows).reshape(rows, -1)
+                    clean = answer.new_empty(n, answer.shape[1]) if clean is None else clean
+                    clean[start:stop] = answer
+                if stack is not None:
+                    nudged = [outputs(one, rows) for one in _together(model, stack, here)]
+                else:
+                    nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
+            assert clean is not None
+            for draw, answer in enumerate(nudged):
+                changes[first + draw, start:stop] = KINDS[kind](clean[start:stop], answer.reshape(rows, -1)).cpu()
 
-    Batches(batch).run(0, n, work)
+        batches.run(0, n, work)
     estimate = _crossed(changes, confidence)
     if kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws count
         bound = -math.expm1(math.log((1 - confidence) / 2) / min(draws, n))
@@ -109,14 +123,14 @@ def _skipped(name: str, skip: Sequence[str]) -> bool:
 
 
 def _copies(
-    model: nn.Module, rho: float, law: str, draws: int, skip: Sequence[str], seed: int
+    model: nn.Module, rho: float, law: str, draws: range, skip: Sequence[str], seed: int
 ) -> list[dict[str, Tensor]]:
-    """The perturbed parameters of every draw; noise is a pure function of (seed, draw, parameter, place)."""
+    """The perturbed parameters of these draws; noise is a pure function of (seed, draw, parameter, place)."""
     moved = [(name, weight.detach()) for name, weight in model.named_parameters() if not _skipped(name, skip)]
     if not moved:
         raise InputError("no parameter is left to perturb")
     copies = []
-    for draw in range(draws):
+    for draw in draws:
         steps = [
             counter.normal(seed, draw, number, torch.arange(weight.numel())) for number, (_, weight) in enumerate(moved)
         ]
@@ -130,17 +144,17 @@ def _copies(
     return copies
 
 
-def _together(model: nn.Module, copies: list[dict[str, Tensor]], here: Inputs) -> Tensor:
-    stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]}
+def _together(model: nn.Module, stack: dict[str, Tensor], here: Inputs) -> Tensor:
     return vmap(lambda weights: functional_call(model, weights, (here,)))(stack)
 
 
 def allows_vmap(model: nn.Module, copies: list[dict[str, Tensor]], one: Inputs) -> bool:
-    """Whether the model runs under vmap and then says the same, tried on one input and two copies."""
+    """Whether the model runs under vmap and then says the same, tried on one input and a few copies."""
     try:
         with torch.no_grad(), unfused():
-            many = _together(model, copies[:2], one)
-            alone = torch.stack([functional_call(model, copy, (one,)) for copy in copies[:2]])
+            stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]}
+            many = _together(model, stack, one)
+            alone = torch.stack([functional_call(model, copy, (one,)) for copy in copies])
         return bool(torch.allclose(many, alone, rtol=1e-4, atol=1e-5))
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return False  # no rule for one of its operations, or outputs that are not plain tensors
