@@ -31,7 +31,7 @@ def test_every_type(code, letter, dtype, tmp_path):
 
 def test_compressed_or_not_whatever_the_name(tmp_path):
     (tmp_path / "plain.gz").write_bytes(SMALL)
-    (tmp_path / "compressed").write_bytes(gzip.compress(SMALL))
+    (tmp_path / "compressed").write_bytes(gzip.compress(SMALL, mtime=0))
     for name in ("plain.gz", "compressed"):
         assert read_idx(str(tmp_path / name)).tolist() == [[0, 1, 2], [3, 4, 5]]
 
@@ -51,9 +51,9 @@ def test_no_images_at_all(tmp_path):
         (SMALL[:9], "cut short: 9 bytes, and its header alone has 12"),
         (SMALL[:-1], r"cut short: 17 bytes, expected 18 for the sizes \(2, 3\)"),
         (SMALL + b"!", "something after its end: 19 bytes, expected 18"),
-        (gzip.compress(SMALL)[:-9], "damaged or cut short"),
-        (gzip.compress(SMALL)[:15] + b"\xff" * 30, "damaged or cut short"),
-        (gzip.compress(SMALL) + b"junk", "damaged or cut short"),
+        (gzip.compress(SMALL, mtime=0)[:-9], "damaged or cut short"),
+        (gzip.compress(SMALL, mtime=0)[:15] + b"\xff" * 30, "damaged or cut short"),
+        (gzip.compress(SMALL, mtime=0) + b"junk", "damaged or cut short"),
     ],
 )
 def test_damaged_files(data, message, tmp_path):

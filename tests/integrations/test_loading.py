@@ -75,7 +75,7 @@ def test_inputs_that_are_none(tmp_path):
         ("empty.npz", "holds no array"),
         ("absent.npy", "there is no file"),
         ("data.csv", "there is no file"),
-        ("data.txt", ".npz, .npy or .csv file or a folder of images"),
+        ("data.txt", ".npz, .npy or .csv file, a folder of images or a data set"),
     ):
         with pytest.raises(InputError, match=message):
             load_inputs(tmp_path / name)
