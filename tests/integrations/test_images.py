@@ -10,6 +10,7 @@ from PIL import Image
 
 from teeter.errors import InputError, TooLarge
 from teeter.integrations import ImageFormat, find_images, read_images
+from teeter.integrations.images import _PLAIN
 
 
 def photograph(width=61, height=40, seed=0):
@@ -50,8 +51,26 @@ def test_old_files_write_sizes_as_one_number(tmp_path):
     place = tmp_path / "preprocessor_config.json"
     place.write_text(json.dumps({"size": 24, "image_mean": 0.25, "image_std": 0.5}))
     assert ImageFormat.of(tmp_path) == ImageFormat((24, 24), None, (0.25,), (0.5,))
-    place.write_text(json.dumps({"size": 28, "crop_size": 24, "do_center_crop": True}))
+    place.write_text(
+        json.dumps({"size": 28, "crop_size": 24, "do_center_crop": True, "image_processor_type": "CLIPImageProcessor"})
+    )
     assert ImageFormat.of(tmp_path) == ImageFormat(28, (24, 24), (0.5,), (0.5,))
+
+
+@pytest.mark.parametrize("kind", _PLAIN)
+@pytest.mark.parametrize("crop", [False, True])
+def test_one_number_is_a_square_or_the_shortest_side_as_the_kind_has_it(tmp_path, kind, crop):
+    """The file as old releases wrote it, read by transformers and by us."""
+    says = {"image_processor_type": f"{kind}ImageProcessor", "size": 28, "crop_size": 24, "do_center_crop": crop}
+    says |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_resize": True, "do_normalize": True, "resample": 2}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(says))
+    (tmp_path / "config.json").write_text("{}")
+    maker = getattr(transformers, f"{kind}ImageProcessorPil", None)
+    if maker is None:
+        pytest.skip(f"transformers has no Pillow processor for {kind}")
+    image = photograph(61, 40)
+    expected = maker.from_pretrained(tmp_path)(image, return_tensors="pt")["pixel_values"][0]
+    assert torch.allclose(ImageFormat.of(tmp_path).prepare(image), expected, atol=1e-5)
 
 
 def test_formats_that_are_not_understood(tmp_path):

@@ -19,6 +19,7 @@ def here(tmp_path, monkeypatch):
         "def factory(width=2):\n    return torch.nn.Linear(3, width)\n"
         "def function(x):\n    return x.sum(-1)\n"
         "number = 7\n"
+        "def broken():\n    raise KeyError('weights')\n"
     )
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -40,6 +41,7 @@ def test_models_by_name(here):
         ("no_such_module:x", "cannot import the module 'no_such_module'"),
         ("zoo_of_one:nothing", "has no 'nothing'"),
         ("zoo_of_one:number", "is no model: it is int"),
+        ("zoo_of_one:broken", "the factory 'zoo_of_one:broken' failed: KeyError: 'weights'"),
     ],
 )
 def test_models_that_are_none(here, name, message):
@@ -69,9 +71,12 @@ def test_inputs_that_are_none(tmp_path):
     np.save(tmp_path / "trap.npy", np.array([Trap()], dtype=object), allow_pickle=True)
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
     np.savez(tmp_path / "empty.npz")
+    np.save(tmp_path / "array.npy", np.ones(3))
+    (tmp_path / "array.npy").rename(tmp_path / "renamed.npz")
     for name, message in (
         ("trap.npy", "cannot read"),
         ("broken.npz", "cannot read"),
+        ("renamed.npz", "cannot read"),
         ("empty.npz", "holds no array"),
         ("absent.npy", "there is no file"),
         ("data.csv", "there is no file"),

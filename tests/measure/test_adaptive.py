@@ -7,7 +7,7 @@ from torch import nn
 
 from teeter import cube, perturb
 from teeter.errors import InputError
-from teeter.measure import kl_divergence, sensitivity
+from teeter.measure import kl_divergence, label_flip, merge, sensitivity
 from teeter.measure.adaptive import Strata, allocation, edges_between, strata, variances
 from tests.measure.test_sensitivity import Coin, ones
 
@@ -129,6 +129,8 @@ def test_refusals():
         )
     with pytest.raises(InputError, match="a shard needs a budget and a fixed design"):
         sensitivity(ones, own, Coin(), design="adaptive", budget=2000, shard=(0, 2))
+    with pytest.raises(InputError, match="do not merge"):
+        merge([sensitivity(ones, own, Coin(), design="adaptive", budget=2000)] * 2)
 
 
 class Soft(Coin):
@@ -141,12 +143,47 @@ def test_clean_outputs_at_hand_are_not_paid_for():
     for design in ("broad", "paper", "adaptive"):
         paid = sensitivity(margin, own, Coin(), design=design, budget=4000, draws=1)
         given = sensitivity(margin, own, Coin(), design=design, budget=4000, draws=1, clean=margin(own))
-        assert given.forwards <= 4000 + 32  # a few are looked at
+        assert given.forwards <= 4000
         assert given.draws > paid.draws
-    few = dict(budget=2000, seed=5)
     logits = lambda x: torch.stack([x, 1 - x], 1)  # noqa: E731
-    soft = [sensitivity(logits, own, Soft(), change=kl_divergence, clean=c, **few) for c in (None, logits(own))]
-    assert soft[0].value == pytest.approx(soft[1].value, rel=0.2)
+    for change in (kl_divergence, label_flip):
+        paid, given = (
+            sensitivity(logits, own, Soft(), change=change, clean=clean, budget=2000, batch=7)
+            for clean in (None, logits(own))
+        )
+        both = (paid.tally.counts > 0) & (given.tally.counts > 0)
+        assert int(both.sum()) == 1000
+        assert torch.equal(paid.tally.sums[both], given.tally.sums[both])
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("budget", [300, 900, 1200, 5000])
+def test_a_budget_is_kept_and_its_end_adds_no_wild_weights(budget, given):
+    values = []
+    for seed in range(25):
+        own = rare(2000, seed)
+        clean = margin(own) if given else None
+        estimate = sensitivity(margin, own, Coin(), design="adaptive", budget=budget, seed=seed, clean=clean)
+        assert 0.8 * budget < estimate.forwards <= budget
+        assert float(estimate.tally.sums.max()) <= 10 * float(estimate.tally.counts.max())  # 1 / the fewest draws
+        values.append(estimate.value)
+    broad = sensitivity(margin, own, Coin(), budget=budget, seed=1, clean=clean)
+    assert torch.tensor(values).std() < 1.3 * (0.02 / broad.draws) ** 0.5
+    assert torch.tensor(values).mean() == pytest.approx(0.02, abs=4 * (0.02 / broad.draws / 25) ** 0.5)
+
+
+@pytest.mark.parametrize("inputs", [2, 20, 255])
+def test_few_inputs_are_measured_broadly(inputs):
+    half = torch.full((inputs,), 0.5, dtype=torch.float64)
+    estimate = sensitivity(ones, half, Coin(), design="adaptive", half_width=0.2, seed=2)
+    assert estimate.design == "broad"
+    assert "too few inputs" in estimate.notes[0]
+
+
+def test_all_inputs_alike_are_not_taken_for_exhausted():
+    half = torch.full((300,), 0.5, dtype=torch.float64)
+    runs = [sensitivity(ones, half, Coin(), design="adaptive", precision=0.05, seed=seed) for seed in range(20)]
+    assert [run.stopped for run in runs].count("precision") == 20
 
 
 @pytest.mark.parametrize(

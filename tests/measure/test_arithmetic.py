@@ -9,7 +9,7 @@ from torch import nn
 
 from teeter import perturb
 from teeter.errors import InputError
-from teeter.measure import sensitivity
+from teeter.measure import merge, sensitivity
 from teeter.measure.arithmetic import Compiled, computing_in
 from teeter.measure.forward import Batches
 
@@ -27,16 +27,51 @@ def test_the_effect_of_bf16_is_the_paired_difference():
     full = sensitivity(network(), IMAGES, nudge, budget=800, arithmetic="float32")
     assert full.effect is None
     assert low.effect is not None
-    assert low.effect.value == pytest.approx(low.value - full.value)  # both saw every input once
+    assert low.effect.n == 100  # an eighth of the budget
+    assert low.forwards == 800 + 4 * 100
     assert low.effect.low < low.effect.value < low.effect.high
     plain = sensitivity(network(), IMAGES, nudge, budget=800)
     assert (plain.value, plain.low, plain.high) == (full.value, full.low, full.high)
 
 
+def test_the_effect_is_that_of_two_whole_measurements():
+    nudge = perturb.PatchNoise(4, sigma2=0.5)
+    low, full = (
+        sensitivity(network(), IMAGES, nudge, half_width=0.001, arithmetic=kind, budget=4000)
+        for kind in ("bf16", "float32")
+    )
+    assert low.effect.n == 400
+    first = [
+        sensitivity(network(), IMAGES, nudge, budget=800, arithmetic=kind, seed=0).tally.sums.sum()
+        for kind in ("bf16", "float32")
+    ]
+    assert low.effect.value == pytest.approx(float(first[0] - first[1]) / 400)  # the first round of either
+    assert full.effect is None
+
+
+def test_shards_share_one_effect_and_an_interrupt_keeps_the_measurement():
+    nudge = perturb.PatchNoise(4, sigma2=0.5)
+    parts = [sensitivity(network(), IMAGES, nudge, budget=800, arithmetic="bf16", shard=(k, 2)) for k in range(2)]
+    assert parts[1].effect is None
+    assert merge(parts).effect == parts[0].effect
+    calls = []
+
+    class Stops(perturb.PatchNoise):
+        def run(self, model, inputs, noise):
+            calls.append(len(inputs))
+            if sum(calls) > 400:
+                raise KeyboardInterrupt
+            return super().run(model, inputs, noise)
+
+    estimate = sensitivity(network(), IMAGES, Stops(4, sigma2=0.5), budget=800, arithmetic="bf16")
+    assert (estimate.stopped, estimate.draws, estimate.effect) == ("budget", 400, None)
+    assert "interrupted before the effect" in estimate.notes[-1]
+
+
 def test_no_difference_seen_is_not_none():
     same = sensitivity(lambda x: x.flatten(1)[:, :2], IMAGES, perturb.PatchNoise(4), budget=800, arithmetic="bf16")
     assert same.effect.value == 0
-    assert -0.02 < same.effect.low < 0 < same.effect.high < 0.02
+    assert -0.05 < same.effect.low < 0 < same.effect.high < 0.05
 
 
 def test_settings_are_put_back():
@@ -58,6 +93,7 @@ def test_settings_are_put_back():
     [
         (dict(arithmetic="int4"), "float32, tf32, bf16 or None, got 'int4'"),
         (dict(arithmetic="tf32"), "tf32 is arithmetic of NVIDIA GPUs"),
+        (dict(arithmetic="bf16", clean=torch.zeros(400, 5)), "do not go together"),
     ],
 )
 def test_arithmetic_that_is_not_to_be_had(how, message):

@@ -66,3 +66,26 @@ def test_memory_stays_flat_as_draws_grow():
         teeter.sensitivity(model, x, perturb.PatchNoise(4), budget=budget, batch=256)
         peaks.append(torch.cuda.max_memory_allocated())
     assert peaks[1] <= 1.1 * peaks[0]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_adaptive_design(given):
+    model = network()
+    clean = model(IMAGES).detach() if given else None
+    how = dict(budget=2000, design="adaptive")
+    here = teeter.sensitivity(model, IMAGES, perturb.PatchNoise(4, sigma2=0.05), clean=clean, **how)
+    clean = clean.cuda() if given else None
+    there = teeter.sensitivity(model.cuda(), IMAGES.cuda(), perturb.PatchNoise(4, sigma2=0.05), clean=clean, **how)
+    assert there.value == pytest.approx(here.value, abs=0.02)
+    assert there.forwards <= 2000
+
+
+def test_compiled_and_in_fewer_bits():
+    model, x, nudge = network().cuda(), IMAGES.cuda(), perturb.PatchNoise(4, sigma2=0.5)
+    plain = teeter.sensitivity(model, x, nudge, budget=1000, batch=128)
+    fast = teeter.sensitivity(model, x, nudge, budget=1000, batch=128, compile=True)
+    assert fast.value == pytest.approx(plain.value, abs=5 / 500)
+    for kind in ("tf32", "bf16"):
+        low = teeter.sensitivity(model, x, nudge, budget=1000, batch=128, arithmetic=kind, compile=True)
+        assert low.value == pytest.approx(plain.value, abs=0.05)
+        assert low.effect.low <= low.effect.value <= low.effect.high

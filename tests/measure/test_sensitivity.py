@@ -223,6 +223,10 @@ def test_schedules_try_what_they_say():
         (dict(half_width=-1.0), "half_width is positive"),
         (dict(budget=1), "at least 4 forwards"),
         (dict(confidence=1.5), "confidence lies in"),
+        (
+            dict(inputs=cube.points(5)[:1], budget=None),
+            "at least two inputs",
+        ),  # at once, not after two million forwards
         (dict(design="deep"), "'broad', 'adaptive' or 'paper', got 'deep'"),
         (dict(design="paper", draws=0), "draws is at least 1"),
         (dict(design="paper", subset=99), "between 1 and 32 inputs, got 99"),

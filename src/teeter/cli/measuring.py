@@ -114,8 +114,6 @@ def measure(
             ),
             **chosen,
         )
-    if picture is not None:
-        print(f"picture: {_draw_map(loaded, nudge, seed, picture)}", file=sys.stderr)
     facts = {"value": result.value, "low": result.low, "high": result.high, "confidence": result.confidence}
     facts |= {"n": result.n, "draws": result.draws, "forwards": result.forwards, "design": result.design}
     facts |= {"stopped": result.stopped, "notes": list(result.notes)}
@@ -125,7 +123,13 @@ def measure(
     if as_json:
         about = {"model": model, "data": str(data), "inputs": count(loaded.inputs), "perturb": perturb}
         print_json({**about, "sigma2": sigma2, "relative": relative, "seed": seed, **facts})
-        return
+    else:
+        _say(result, confidence, arithmetic)
+    if picture is not None:
+        print(f"picture: {_draw_map(loaded, nudge, seed, picture)}", file=sys.stderr)
+
+
+def _say(result: Sensitivity, confidence: float, arithmetic: str | None) -> None:
     print(f"sensitivity {result!r} ({100 * confidence:g} %)")
     print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped by {result.stopped}")
     if result.effect is not None:

@@ -22,6 +22,9 @@ _ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 # Those of transformers' preparations that do what the keys of their file say, and nothing more.
 _PLAIN = ("ViT", "DeiT", "CLIP", "Bit", "Beit", "Pvt", "Siglip", "MobileNetV1", "MobileNetV2", "Segformer")
 
+# Those to which a size that is one number is the shortest side; to the others it is a square's.
+_SHORTEST = ("CLIP", "Bit", "MobileNetV1", "MobileNetV2", "Siglip", "ConvNext")
+
 
 @dataclass(frozen=True)
 class ImageFormat:
@@ -132,13 +135,13 @@ def read_images(places: Sequence[Path | str], form: ImageFormat | None = None) -
 
 def _sizes(says: dict[str, Any], kind: str) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
     """What to resize to and to crop, from the keys of a preprocessor_config.json."""
-    cropped = says.get("do_center_crop", False)
+    cropped = says.get("do_center_crop", False) and kind != "Segformer"  # whose preparation knows no crop
     crop = _pair(says["crop_size"]) if cropped else None
     if not says.get("do_resize", True):
         return None, crop
     size = says["size"]
     if isinstance(size, int):
-        size = {"shortest_edge": size} if cropped or kind == "ConvNext" else {"height": size, "width": size}
+        size = {"shortest_edge": size} if kind in _SHORTEST else {"height": size, "width": size}
     if "shortest_edge" not in size:
         return (size["height"], size["width"]), crop
     side = int(size["shortest_edge"])

@@ -128,7 +128,10 @@ def load_model(name: str) -> Callable[[Any], Any]:
             raise InputError(f"the module '{module}' has no '{attribute}'")
         found = getattr(found, part)
     if not isinstance(found, nn.Module) and callable(found) and _takes_nothing(found):
-        found = found()
+        try:
+            found = found()
+        except Exception as problem:
+            raise InputError(f"the factory '{name}' failed: {type(problem).__name__}: {problem}") from None
     if isinstance(found, nn.Module):
         return adapt(found.eval())
     if not callable(found):
@@ -163,8 +166,8 @@ def load_inputs(
     place = Path(place)
     if (named := _data_set(place)) is not None:
         known = _DATA_SETS[named[0]](named[1])
-        images = known.images[_chosen(len(known), limit, seed)]
-        return _standardised(replace(known, images=images, labels=known.labels[: len(images)]), image_format)
+        some = _chosen(len(known), limit, seed)
+        return _standardised(replace(known, images=known.images[some], labels=known.labels[some]), image_format)
     if place.is_dir():
         found = find_images(place)
         return read_images([found[i] for i in _chosen(len(found), limit, seed)], image_format)
@@ -187,10 +190,10 @@ def _standardised(known: LabelledImages, form: ImageFormat | None) -> Tensor:
     """Pixels from 0 to 1, or as the format has them; data sets keep their size."""
     if form is None or form == ImageFormat():
         return known.floats()
-    if form.resize or form.crop or len(form.mean) != known.images.shape[1]:
+    if form.resize or form.crop or len(form.mean) != known.images.shape[1] or form.scale != 1 / 255:
         raise InputError(
-            f"the images are {tuple(known.images.shape[1:])}: a model for them takes this size, and {form.mean} as "
-            "mean needs as many channels"
+            f"the images are {tuple(known.images.shape[1:])}, pixels from 0 to 1: a model for them takes this size, "
+            f"and mean {form.mean} needs as many channels"
         )
     return known.standardised(form.mean, form.std)
 
@@ -207,7 +210,15 @@ def _arrays(place: Path) -> Inputs:
         loaded = np.load(place, allow_pickle=False)  # a pickle could run code
         arrays = {name: loaded[name] for name in loaded.files} if place.suffix == ".npz" else {"inputs": loaded}
         tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
-    except (ValueError, OSError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile) as problem:
+    except (
+        ValueError,
+        OSError,
+        TypeError,
+        EOFError,
+        AttributeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ) as problem:
         raise InputError(f"cannot read '{place}': {problem}") from None
     if not tensors or any(tensor.ndim == 0 for tensor in tensors.values()):
         raise InputError(f"'{place}' holds no array of inputs")
@@ -245,6 +256,8 @@ def _image_format(
 def _device(name: str) -> torch.device:
     try:
         place = torch.device(name)
+        if place.type == "meta":
+            raise RuntimeError("meta tensors hold no numbers")
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, NotImplementedError) as problem:
         raise InputError(f"there is no device '{name}' here: {str(problem).splitlines()[0]}") from None

@@ -18,6 +18,7 @@ where that is below one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,7 @@ _SHARE = 3  # what this hash of the seed is for: whether an input gets the draw 
 _GOLDEN = 0.6180339887498949  # steps that spread any number of tokens of one input evenly over its length
 _QUANTILES = 2.0 ** -np.arange(7, 0, -0.5)  # finer towards small margins, where the flips are
 _FEWEST, _MOST = 0.1, 8.0  # draws an input: weights stay bounded, and many inputs stay needed
+_SORTED = 1 << 20  # margins looked at for where strata end
 _LEARNED = 2  # inputs that flipped, before which all inputs are treated alike
 _PRIOR_FLIPS, _PRIOR_PAIRS, _PRIOR_ALIKE = 12.0, 200.0, 0.1  # what is believed before anything is seen, and how much
 
@@ -50,7 +52,8 @@ class Strata:
 
 def edges_between(margin: Tensor) -> Tensor:
     """Margins at which one stratum ends and the next begins: fewer than fifteen where inputs share their margins."""
-    return torch.quantile(margin, torch.as_tensor(_QUANTILES).to(margin)).unique()
+    some = margin[:: len(margin) // _SORTED + 1]  # more would not place them better
+    return torch.quantile(some, torch.as_tensor(_QUANTILES).to(some)).unique()
 
 
 def strata(where: Tensor, flips: Tensor, tries: Tensor, number: int) -> Strata:
@@ -120,6 +123,7 @@ class Adaptive:
         self.known: Strata | None = None
         self._fewest = 1.0
         self._edges: Tensor | None = None
+        self._draws: dict[float, np.ndarray] = {}
 
     def fresh(self, start: int, stop: int) -> Tensor:
         """Inputs that visits start .. stop-1 meet first."""
@@ -134,17 +138,22 @@ class Adaptive:
         """The variance of the next visit's estimate, where anything is known of it."""
         return None if self.known is None else float(variances(self.known, self._allocated(start)))
 
-    def triples(self, start: int, stop: int, run: Run, left: float) -> tuple[Tensor, Triples]:
-        """The inputs of visits start .. stop-1, all met, and their draws, within so many forwards."""
+    def fits(self, start: int, left: float) -> int:
+        """How many visits so many forwards allow, with a reserve for draws that chance adds."""
+        visits = left / self.price(start)
+        return int(visits if self.known is None else visits - 3 * math.sqrt(visits))
+
+    def triples(self, start: int, stop: int, run: Run, left: float) -> tuple[Tensor, Triples] | None:
+        """The inputs of visits start .. stop-1, all met, and their draws; None where they cost more than is left.
+
+        What they cost follows from margins alone, never from flips, so a block that is given up biases nothing.
+        """
         index = self.rounds[start:stop]
         wanted = torch.ones(len(index), dtype=torch.float64, device=index.device)
         if self.known is not None:
             wanted = torch.as_tensor(self._allocated(start)).to(wanted)[self._stratum(run.margin(index))]
-        if left < _MOST * len(index):
-            # Too dear, perhaps: then all get less. This looks at margins only, never at flips.
-            rest = wanted % 1
-            spare = left - 4 * float((rest * (1 - rest)).sum()) ** 0.5
-            wanted = wanted * min(1.0, max(spare, 0.05 * left) / float(wanted.sum()))
+            if left < _MOST * len(index) and float(wanted.sum()) + 2 * math.sqrt(len(index)) > left:
+                return None
         visit = torch.arange(start, stop, device=index.device) // len(self.inputs)
         draws = (wanted + counter.uniform(self.seed, _SHARE, index, visit)).floor().long()
         weight = 1 / torch.where(wanted < 1, wanted, draws.double())
@@ -166,6 +175,7 @@ class Adaptive:
                 self._edges = edges_between(margin)
             self.known = strata(self._stratum(margin), self.flips[met], self.tries[met], len(self._edges) + 1)
             self._fewest = _FEWEST if flipped >= FEW else 1.0  # until then an interval counts on every input tried
+            self._draws = {}
 
     def _stratum(self, margin: Tensor) -> Tensor:
         assert self._edges is not None
@@ -176,4 +186,7 @@ class Adaptive:
 
     def _allocated(self, start: int) -> np.ndarray:
         assert self.known is not None
-        return allocation(self.known, self._clean_cost(start), self._fewest)
+        cost = self._clean_cost(start)
+        if cost not in self._draws:
+            self._draws[cost] = allocation(self.known, cost, self._fewest)
+        return self._draws[cost]

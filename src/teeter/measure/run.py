@@ -14,7 +14,7 @@ from torch import Tensor
 
 from teeter.errors import InputError
 from teeter.measure.changes import answers, label_flip
-from teeter.measure.forward import hookable, outputs
+from teeter.measure.forward import Batches, hookable, outputs
 from teeter.measure.schedule import Triples
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs, Noise, Perturbation
@@ -22,7 +22,6 @@ from teeter.perturb.inputs import count, device_of, take
 
 __all__ = ["Run"]
 
-_LOOKED_AT = 32  # clean outputs that are compared with the model's own before any are believed
 _NOISE = 3  # keeps the noise's hash apart from those of the schedule
 
 
@@ -42,7 +41,7 @@ class Run:
         self.device = device_of(inputs)
         n = count(inputs)
         self.tally = Tally.empty(n, self.device)
-        self.met = self.drawn = 0
+        self.met = self.drawn = self.aside = 0  # forwards: clean, nudged, and for other ends
         self.knows_all = False
         self._known = torch.zeros(n, dtype=torch.bool, device=self.device)
         self._clean: Tensor | None = None  # answers for label flips, outputs for all else
@@ -52,7 +51,7 @@ class Run:
 
     @property
     def forwards(self) -> int:
-        return self.met + self.drawn
+        return self.met + self.drawn + self.aside
 
     def meet(self, fresh: Tensor) -> None:
         """The clean forward of inputs not met before."""
@@ -63,12 +62,12 @@ class Run:
         self._keep(fresh, output)
         self.met += len(fresh)
 
-    def given(self, clean: Tensor) -> None:
+    def given(self, clean: Tensor, looked_at: int, batches: Batches) -> None:
         """Take the clean outputs of all inputs as known, after a look at a few of them."""
         n = len(self._known)
         clean = outputs(clean, n)
-        some = torch.arange(0, n, max(n // _LOOKED_AT, 1), device=self.device)[:_LOOKED_AT]
-        self.meet(some)
+        some = torch.arange(0, n, max(n // looked_at, 1), device=self.device)[:looked_at]
+        batches.run(0, len(some), lambda a, b: self.meet(some[a:b]))
         assert self._clean is not None
         theirs, ours = clean[some.to(clean.device)], self._clean[some.to(self._clean.device)]
         theirs = answers(theirs) if self.change is label_flip else theirs

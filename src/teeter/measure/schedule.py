@@ -30,7 +30,8 @@ class Triples:
 
     def __getitem__(self, which: Tensor | slice) -> Triples:
         weight = None if self.weight is None else self.weight[which]
-        return Triples(self.input[which], self.token[which], self.draw[which], None, weight)
+        fresh = None if self.fresh is None or len(self.fresh) else self.fresh  # none in the whole is none in a part
+        return Triples(self.input[which], self.token[which], self.draw[which], fresh, weight)
 
 
 class Places:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from teeter.perturb.inputs import count, device_of
 __all__ = ["Sensitivity", "merge", "sensitivity"]
 
 _BUDGET = 2_000_000  # forwards, where none is given
+_LOOKED_AT = 32  # clean outputs that are compared with the model's own before any are believed
 _COMPARED = 2048  # triples run twice to see what another arithmetic does
 
 
@@ -84,9 +85,9 @@ def sensitivity(
     where they are at hand: that saves half of the forwards, and shows the adaptive design all margins.
 
     `arithmetic` computes in "float32", "tf32" (CUDA) or "bf16" and measures on the side what that does to the value
-    (`effect`). `compile` compiles the model, which pays from about a million forwards on. `shard=(k, of)` runs every
-    of-th triple (in the paper's design, the triples of every of-th input), for `merge`. `progress` is told the estimate
-    after every look; an interrupt from the keyboard ends with what there is.
+    (`effect`, from up to 2,048 triples run in both). `compile` compiles the model, which pays from about a million
+    forwards on. `shard=(k, of)` runs every of-th triple (in the paper's design, the triples of every of-th input), for
+    `merge`. `progress` is told the estimate after every look; an interrupt from the keyboard ends with what there is.
 
     >>> from teeter import cube, perturb
     >>> sensitivity(cube.majority, cube.points(5), perturb.BitFlip(), design="paper", draws=1).value * 5
@@ -100,6 +101,12 @@ def sensitivity(
     if not 0 <= part < parts:
         raise InputError(f"shard is (k, of) with 0 <= k < of, got {shard}")
     plan = _plan(design, perturbation.positions(inputs).to(device), seed, subset, draws, clean is None)
+    if len(plan.inputs) < 2:
+        raise InputError("an interval needs at least two inputs with a token to perturb, got 1")
+    if clean is not None and arithmetic in ("tf32", "bf16"):
+        raise InputError(
+            f"clean outputs at hand and {arithmetic} do not go together: they may be of another arithmetic"
+        )
     if parts > 1 and (isinstance(plan, Adaptive) or (budget is None and isinstance(plan, Broad))):
         lacks = "the adaptive design learns from all triples" if isinstance(plan, Adaptive) else "only the whole can"
         raise InputError(f"a shard needs a budget and a fixed design: {lacks} tell where to stop")
@@ -110,7 +117,7 @@ def sensitivity(
     run = Run(_compiled(model, perturbation, batches) if compile else model, inputs, perturbation, change, seed)
     with computing_in(arithmetic, device):
         if clean is not None:
-            run.given(clean)
+            run.given(clean, min(_LOOKED_AT, (budget or _BUDGET) // 8 + 1), batches)
         if isinstance(plan, Adaptive):
             stopped = _adaptive(plan, run, batches, stop, progress)
         else:
@@ -118,11 +125,17 @@ def sensitivity(
     run.check()
     if int((run.tally.counts > 0).sum()) < 2:
         raise InputError("an interval needs at least two inputs: give more inputs or a larger budget")
-    effect = None
-    if arithmetic in ("tf32", "bf16"):
-        effect = _effect(arithmetic, model, inputs, perturbation, change, seed, batches, confidence)
+    notes, effect = run.notes(), None
+    if design == "adaptive" and not isinstance(plan, Adaptive):
+        notes = (*notes, f"too few inputs ({len(plan.inputs)}) to learn from: the design was broad")
+    if arithmetic in ("tf32", "bf16") and part == 0 and stopped != "interrupted":
+        try:
+            effect, spent = _effect(arithmetic, model, inputs, perturbation, change, seed, batches, stop)
+            run.aside += spent
+        except KeyboardInterrupt:
+            notes = (*notes, f"interrupted before the effect of {arithmetic} was known")
     run.tally = run.tally.cpu()
-    return _result(run, plan.name, confidence, stopped, run.notes(), effect)
+    return _result(run, plan.name, confidence, stopped, notes, effect)
 
 
 def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
@@ -130,6 +143,8 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
     tallies = [shard.tally for shard in shards if shard.tally is not None]
     if len(tallies) < 1 or len(tallies) != len(shards):
         raise InputError("merge takes at least one shard, each with its tally")
+    if any(shard.design == "adaptive" for shard in shards):
+        raise InputError("runs of the adaptive design do not merge: each has learned by itself")
     total = tallies[0]
     for tally in tallies[1:]:
         total = total + tally
@@ -147,6 +162,7 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
         design=first.design,
         stopped="interrupted" if any(s.stopped == "interrupted" for s in shards) else first.stopped,
         notes=first.notes,
+        effect=next((shard.effect for shard in shards if shard.effect is not None), None),
         tally=total,
     )
 
@@ -176,15 +192,16 @@ def _fixed(
 ) -> str:
     """Run a design that does not depend on answers; says why it ended."""
     if isinstance(plan, Paper):
-        limit = plan.total if stop.budget is None else plan.limit(stop.budget, not run.knows_all)
+        limit = plan.total if stop.budget is None else plan.limit(stop.budget - run.met, not run.knows_all)
     else:
-        limit = plan.limit(_BUDGET if stop.budget is None else stop.budget, not run.knows_all)
+        limit = plan.limit((stop.budget or _BUDGET) - run.met, not run.knows_all)
 
     def work(a: int, b: int) -> None:
         triples = plan.triples(a, b)
         if parts > 1:  # every parts-th triple, or in the paper's design those of every parts-th input
             number = triples.input if isinstance(plan, Paper) else torch.arange(a, b, device=run.device)
-            triples = triples[number % parts == part]
+            # What the whole has met by now, this shard may not have.
+            triples = replace(triples[number % parts == part], fresh=None)
         if len(triples.input):
             run.changes(triples)
 
@@ -208,18 +225,21 @@ def _adaptive(
     plan: Adaptive, run: Run, batches: Batches, stop: Stop, progress: Callable[[Sensitivity], None] | None
 ) -> str:
     """Run the design that learns, block by block; says why it ended."""
-    budget = _BUDGET if stop.budget is None else stop.budget
+    budget = stop.budget or _BUDGET
     done, look, widths, n = 0, FIRST_LOOK, {}, len(plan.inputs)
+    run.tally.draws = math.inf  # an input's own mean can be known better than by as many draws on other inputs
     before, drawn = run.tally.clone(), 0
     try:
         while True:
-            left = budget - run.forwards
-            end = min(look, (done // n + 1) * n, done + int(left / plan.price(done)))
-            if end <= done or left < 0.01 * budget:
+            end = min(look, (done // n + 1) * n, done + plan.fits(done, budget - run.forwards))
+            if end <= done:
                 return "budget"
             fresh = plan.fresh(done, end)
             batches.run(0, len(fresh), lambda a, b, fresh=fresh: run.meet(fresh[a:b]))
-            index, triples = plan.triples(done, end, run, budget - run.forwards)
+            block = plan.triples(done, end, run, budget - run.forwards)
+            if block is None:
+                return "budget"
+            index, triples = block
             changed = torch.zeros(len(triples.input), dtype=torch.float64, device=run.device)
 
             def work(a: int, b: int, triples: Triples = triples, changed: Tensor = changed) -> None:
@@ -232,11 +252,12 @@ def _adaptive(
             seen = run.tally.sight()
             plan.learn(triples, changed, run, end, int(seen.changed))
             done, before, drawn = end, run.tally.clone(), run.drawn
+            if done < look:
+                continue
             reason, result = _look(run, plan.name, stop, progress, seen, widths, done, n)
             if reason is not None:
                 return reason
-            if done >= look:
-                look = stop.next_look(look, result, plan.variance(done))
+            look = stop.next_look(look, result, plan.variance(done))
     except KeyboardInterrupt:
         run.tally, run.drawn = before, drawn  # half a block would count inputs whose draws are missing
         return "interrupted"
@@ -275,8 +296,6 @@ def _result(
     seen: Sight | None = None,
 ) -> Sensitivity:
     tally = run.tally
-    if name == "adaptive":
-        tally.draws = math.inf  # an input's own mean can be known better than by as many draws on other inputs
     e = (tally.by_input() if name == "paper" else tally).estimate(confidence, seen)
     return Sensitivity(
         e.value, e.low, e.high, e.n, confidence, run.forwards, run.drawn, name, stopped, notes, effect, tally
@@ -291,23 +310,24 @@ def _effect(
     change: Callable[[Tensor, Tensor], Tensor],
     seed: int,
     batches: Batches,
-    confidence: float,
-) -> Estimate:
-    """What an arithmetic adds to the value: the same triples again in it and in float32, paired."""
+    stop: Stop,
+) -> tuple[Estimate, int]:
+    """What an arithmetic adds to the value, the same triples in it and in float32, paired; and its forwards."""
     device = device_of(inputs)
     plan = Broad(perturbation.positions(inputs).to(device), seed << 2)
-    tallies = []
+    triples = min(_COMPARED, len(plan.inputs), max((stop.budget or _BUDGET) // 8, 2))
+    runs = []
     for each in (kind, "float32"):
         run = Run(model, inputs, perturbation, change, seed)
         with computing_in(each, device):
-            triples = min(_COMPARED, len(plan.inputs))
             batches.run(0, triples, lambda a, b, run=run: run.changes(plan.triples(a, b)))  # pyright: ignore
-        tallies.append(run.tally.cpu())
-    lower, full = tallies
-    e = Tally(lower.sums - full.sums, full.counts, rate=False).estimate(confidence)
+        runs.append(run)
+    lower, full = (run.tally.cpu() for run in runs)
+    e = Tally(lower.sums - full.sums, full.counts, rate=False).estimate(stop.confidence)
     # Few triples that differ say little: then the interval is as wide as if none had.
-    unseen = -math.expm1(math.log((1 - confidence) / 2) / e.n) if full.rate else 0.0
-    return Estimate(e.value, min(e.low, e.value - unseen), max(e.high, e.value + unseen), e.n, confidence)
+    unseen = -math.expm1(math.log((1 - stop.confidence) / 2) / e.n) if full.rate else 0.0
+    low, high = min(e.low, e.value - unseen), max(e.high, e.value + unseen)
+    return Estimate(e.value, low, high, e.n, stop.confidence), sum(run.forwards for run in runs)
 
 
 def _compiled(model: Callable[[Any], Any], perturbation: Perturbation, batches: Batches) -> Compiled:
@@ -319,10 +339,10 @@ def _compiled(model: Callable[[Any], Any], perturbation: Perturbation, batches: 
 def _plan(
     design: str, positions: Tensor, seed: int, subset: int | None, draws: int, clean: bool
 ) -> Broad | Paper | Adaptive:
-    if design == "broad":
-        return Broad(positions, seed << 2)
-    if design == "adaptive":
-        return Adaptive(positions, seed << 2, clean)
+    if design in ("broad", "adaptive"):
+        broad = Broad(positions, seed << 2)
+        few = len(broad.inputs) < FIRST_LOOK  # nothing could be learned before every input was tried
+        return broad if design == "broad" or few else Adaptive(positions, seed << 2, clean)
     if design == "paper":
         return Paper(positions, seed << 2, subset, draws)
     raise InputError(f"the design is 'broad', 'adaptive' or 'paper', got '{design}'")

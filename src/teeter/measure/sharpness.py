@@ -85,6 +85,7 @@ def sharpness(
     for first in range(0, draws, group):
         copies = _copies(model, rho, law, range(first, min(first + group, draws)), skip, seed)
         stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]} if stacked else None
+        copies = [] if stacked else copies  # the stack holds them
 
         def work(start: int, stop: int, first: int = first, copies: Any = copies, stack: Any = stack) -> None:
             nonlocal clean

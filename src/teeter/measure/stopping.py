@@ -26,6 +26,8 @@ class Stop:
     judges: bool  # a shard cannot judge the whole
 
     def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise InputError(f"confidence lies in (0, 1), got {self.confidence}")
         for name, value in (("precision", self.precision), ("half_width", self.half_width)):
             if value is not None and not value > 0:
                 raise InputError(f"{name} is positive, got {value}")

@@ -5,12 +5,11 @@ python benchmarks/fashion.py      train both anew (two minutes on a GPU) and say
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from teeter.data import fashion_mnist
@@ -104,18 +103,3 @@ def accuracy(model: nn.Module, split: str, device: str) -> float:
     x, y = images(split, device)
     right = [int((model(a).argmax(-1) == b).sum()) for a, b in zip(x.split(4096), y.split(4096), strict=True)]
     return sum(right) / len(x)
-
-
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    WEIGHTS.mkdir(exist_ok=True)
-    for name in MAKERS:
-        model = train(name, device)
-        kept = {key: part.half().cpu().contiguous() for key, part in model.state_dict().items()}
-        save_file(kept, WEIGHTS / f"{name}.safetensors")
-        print(f"{name}: train {accuracy(model, 'train', device):.4f}, test {accuracy(model, 'test', device):.4f}")
-
-
-if __name__ == "__main__":
-    main()
