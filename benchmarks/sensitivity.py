@@ -171,7 +171,7 @@ def shares(model: nn.Module, x: Tensor, trials: int) -> dict[str, Any]:
                     fast(batch)
 
         def ours(kind: str = kind) -> Sensitivity:
-            return sensitivity(model, x, nudge, budget=150 * rows, batch=rows, arithmetic=kind, compile=True)
+            return sensitivity(model, x, nudge, budget=400 * rows, batch=rows, arithmetic=kind, compile=True)
 
         bare()
         ours()

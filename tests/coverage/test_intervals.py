@@ -1,4 +1,4 @@
-"""95 % intervals of `sensitivity` on problems with known truth, over 4,600 runs, under every stopping rule."""
+"""95 % intervals of `sensitivity` on problems with known truth, over 4,800 runs, under every stopping rule."""
 
 import pytest
 import torch

@@ -215,7 +215,8 @@ def _fixed(
             reason, result = _look(run, plan.name, stop, progress, run.tally.sight(), widths, done, rounds)
             if reason is not None:
                 return reason
-            look = stop.next_look(look, result)
+            watched = stop.aims or progress is not None
+            look = stop.next_look(look, result) if watched else limit  # nobody to look: whole batches to the end
     except KeyboardInterrupt:
         return "interrupted"
     return "design" if isinstance(plan, Paper) and limit == plan.total else "budget"
