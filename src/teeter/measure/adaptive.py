@@ -14,6 +14,9 @@ v = (1 - r) p (1 - p) the variance that further draws on an input average away, 
 
 at M (1 + sum_h w_h d_h) forwards. Their product is made small over the scale c of d = c sqrt(v), or of c sqrt(p)
 where that is below one.
+
+Strata end at margins that were seen, so inputs whose margins agree to the last bits may change sides with the rounding
+of another batch size, and later blocks with them; the answer stays unbiased, and distinct margins stay where they are.
 """
 
 from __future__ import annotations
