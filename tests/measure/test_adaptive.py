@@ -92,11 +92,9 @@ def test_the_same_flips_whatever_the_batch():
     assert 0.95 * 3000 < answers[0].forwards <= 3000
 
 
-@pytest.mark.parametrize("name", cube.FUNCTIONS)
+@pytest.mark.parametrize("name", [name for name in cube.FUNCTIONS if name != "mean"])  # not true or false
 def test_every_function_of_the_cube(name):
     n = 11 if name == "address" else 12 if name == "inner_product" else 10
-    if name == "mean":
-        pytest.skip("its changes are not true or false")
     f = cube.function(name)
     exact = cube.average_sensitivity(cube.truth_table(f, n)) / n
     estimate = sensitivity(f, cube.points(n), perturb.BitFlip(), budget=20_000, design="adaptive", confidence=0.999)
