@@ -80,3 +80,18 @@ def test_normal_is_normal(seed):
     assert stats.kstest(values.numpy(), "norm").pvalue > 1e-4
     assert abs(float(values.std()) - 1) < 5 / (2 * len(values)) ** 0.5
     assert abs(float(stats.kurtosis(values.numpy()))) < 5 * (24 / len(values)) ** 0.5
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_one_kernel_on_the_gpu_is_the_hash_in_steps():
+    rows, columns = torch.arange(-50, 950).unsqueeze(1), torch.arange(97)
+    for counters in ((columns,), (rows, columns), (3, rows, columns), (2, rows, rows % 7, rows * 2**40, columns)):
+        there = tuple(part.cuda() if isinstance(part, torch.Tensor) else part for part in counters)
+        for seed in (0, 2**64 - 1):
+            assert torch.equal(counter.bits(seed, *there).cpu(), counter.bits(seed, *counters))
+            assert torch.equal(counter.uniform(seed, *there).cpu(), counter.uniform(seed, *counters))
+            state, tensors = counter._places(seed, there)
+            assert torch.equal(counter.normal(seed, *there), counter._normals(state, tensors))
+            assert torch.allclose(counter.normal(seed, *there).cpu(), counter.normal(seed, *counters), atol=1e-13)
+    none = counter.normal(0, rows[:0].cuda(), columns.cuda())
+    assert none.shape == (0, 97) and none.dtype == torch.float64

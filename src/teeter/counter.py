@@ -4,11 +4,15 @@
 64 bits. Nothing is carried from one call to the next, so a value does not depend on batch size, order,
 shard or number of workers. Each counter is that many steps of SplitMix64 (Steele, Lea & Flood 2014, Fast splittable
 pseudorandom number generators) from a state that hashes the seed and the counters before it.
+
+On a GPU the some fifty steps of a hash are one kernel: launched one by one they would take longer than small models do.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -45,6 +49,69 @@ def _mixed(word: int) -> int:
     return word ^ (word >> 31)
 
 
+_KERNEL = """
+template <typename T> T {name}({counters}, T state) {{
+  unsigned long long word = state;
+  T all[] = {{ {names} }};
+  for (int i = 0; i < {number}; i++) {{
+    word += ((unsigned long long)all[i] + 1) * 0x9E3779B97F4A7C15ULL;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
+    word ^= word >> 31;
+  }}
+  {end}
+}}
+"""
+_ENDS = {
+    "words": "return (T)word;",
+    "normals": """
+  double radius = sqrt(-2 * log(((double)(word >> 32) + 1) * (1.0 / 4294967296)));
+  double angle = (double)(word & 0xFFFFFFFFULL) * (6.283185307179586 / 4294967296);
+  return (T)__double_as_longlong(radius * cos(angle));""",
+}
+
+
+@cache
+def _kernel(name: str, number: int) -> Callable[..., Tensor]:
+    """The hash of so many counters as one kernel, out of which a double comes as its 64 bits."""
+    from torch.cuda import jiterator
+
+    names = [f"c{i}" for i in range(number)]
+    typed = ", ".join(f"T {each}" for each in names)
+    code = _KERNEL.format(name=name, counters=typed, names=", ".join(names), number=number, end=_ENDS[name])
+    return jiterator._create_jit_fn(code, state=0)
+
+
+def _places(seed: int, counters: tuple[Tensor | int, ...]) -> tuple[int, list[Tensor]]:
+    """The hash of the seed and of those counters that are plain integers, and the others."""
+    word, tensors = _mixed((seed + 1) * _WORD % (1 << 64)), []
+    for counter in counters:
+        if isinstance(counter, Tensor):
+            tensors.append(counter.long())
+        else:
+            assert not tensors, "plain integers come before tensors"
+            word = _mixed((word + (counter + 1) * _WORD) % (1 << 64))
+    return _signed(word), tensors
+
+
+def _words(state: int, counters: list[Tensor]) -> Tensor:
+    word = torch.tensor(state) if not counters else state
+    for counter in counters:
+        word = _mix((counter + 1) * _STEP + word)
+    assert isinstance(word, Tensor)
+    return word
+
+
+def _normals(state: int, counters: list[Tensor]) -> Tensor:
+    word = _words(state, counters)
+    radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))
+    return radius * torch.cos((word & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32))
+
+
+def _fused(counters: list[Tensor]) -> bool:
+    return any(counter.is_cuda for counter in counters) and torch.version.hip is None
+
+
 def bits(seed: int, *counters: Tensor | int) -> Tensor:
     """64 random bits, as int64, for every (broadcast) tuple of counters; plain integers come before tensors.
 
@@ -52,14 +119,8 @@ def bits(seed: int, *counters: Tensor | int) -> Tensor:
     >>> bool((bits(0, 7, index)[2] == bits(0, 7, torch.tensor(2))).all())
     True
     """
-    word: int | Tensor = _mixed((seed + 1) * _WORD % (1 << 64))
-    for counter in counters:
-        if isinstance(counter, Tensor):
-            word = _mix((counter.long() + 1) * _STEP + (_signed(word) if isinstance(word, int) else word))
-        else:
-            assert isinstance(word, int), "plain integers come before tensors"
-            word = _mixed((word + (counter + 1) * _WORD) % (1 << 64))
-    return torch.tensor(_signed(word)) if isinstance(word, int) else word
+    state, tensors = _places(seed, counters)
+    return _kernel("words", len(tensors))(*tensors, state=state) if _fused(tensors) else _words(state, tensors)
 
 
 def uniform(seed: int, *counters: Tensor | int) -> Tensor:
@@ -74,6 +135,7 @@ def integers(high: int, seed: int, *counters: Tensor | int) -> Tensor:
 
 def normal(seed: int, *counters: Tensor | int) -> Tensor:
     """Standard normal, float64, by Box and Muller from the two halves of one 64-bit hash; no value exceeds 6.7."""
-    word = bits(seed, *counters)
-    radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))
-    return radius * torch.cos((word & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32))
+    state, tensors = _places(seed, counters)
+    if not _fused(tensors):
+        return _normals(state, tensors)
+    return _kernel("normals", len(tensors))(*tensors, state=state).view(torch.float64)
