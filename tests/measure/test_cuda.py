@@ -80,6 +80,7 @@ def test_the_adaptive_design(given):
     assert there.forwards <= 2000
 
 
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 def test_compiled_and_in_fewer_bits():
     model, x, nudge = network().cuda(), IMAGES.cuda(), perturb.PatchNoise(4, sigma2=0.5)
     plain = teeter.sensitivity(model, x, nudge, budget=1000, batch=128)
