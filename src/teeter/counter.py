@@ -64,6 +64,7 @@ template <typename T> T {name}({counters}, T state) {{
 """
 _ENDS = {
     "words": "return (T)word;",
+    "uniforms": "return (T)__double_as_longlong((double)(word >> 11) * (1.0 / 9007199254740992));",
     "normals": """
   double radius = sqrt(-2 * log(((double)(word >> 32) + 1) * (1.0 / 4294967296)));
   double angle = (double)(word & 0xFFFFFFFFULL) * (6.283185307179586 / 4294967296);
@@ -102,14 +103,25 @@ def _words(state: int, counters: list[Tensor]) -> Tensor:
     return word
 
 
+def _uniforms(state: int, counters: list[Tensor]) -> Tensor:
+    return _shift(_words(state, counters), 11).double() * 2.0**-53
+
+
 def _normals(state: int, counters: list[Tensor]) -> Tensor:
     word = _words(state, counters)
     radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))
     return radius * torch.cos((word & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32))
 
 
-def _fused(counters: list[Tensor]) -> bool:
-    return any(counter.is_cuda for counter in counters) and torch.version.hip is None
+_IN_STEPS = {"words": _words, "uniforms": _uniforms, "normals": _normals}
+
+
+def _drawn(name: str, seed: int, counters: tuple[Tensor | int, ...]) -> Tensor:
+    state, tensors = _places(seed, counters)
+    if torch.version.hip is not None or not any(counter.is_cuda for counter in tensors):
+        return _IN_STEPS[name](state, tensors)
+    word = _kernel(name, len(tensors))(*tensors, state=state)
+    return word if name == "words" else word.view(torch.float64)
 
 
 def bits(seed: int, *counters: Tensor | int) -> Tensor:
@@ -119,13 +131,12 @@ def bits(seed: int, *counters: Tensor | int) -> Tensor:
     >>> bool((bits(0, 7, index)[2] == bits(0, 7, torch.tensor(2))).all())
     True
     """
-    state, tensors = _places(seed, counters)
-    return _kernel("words", len(tensors))(*tensors, state=state) if _fused(tensors) else _words(state, tensors)
+    return _drawn("words", seed, counters)
 
 
 def uniform(seed: int, *counters: Tensor | int) -> Tensor:
     """Uniform in [0, 1), float64, on a grid of 2^-53."""
-    return _shift(bits(seed, *counters), 11).double() * 2.0**-53
+    return _drawn("uniforms", seed, counters)
 
 
 def integers(high: int, seed: int, *counters: Tensor | int) -> Tensor:
@@ -135,7 +146,4 @@ def integers(high: int, seed: int, *counters: Tensor | int) -> Tensor:
 
 def normal(seed: int, *counters: Tensor | int) -> Tensor:
     """Standard normal, float64, by Box and Muller from the two halves of one 64-bit hash; no value exceeds 6.7."""
-    state, tensors = _places(seed, counters)
-    if not _fused(tensors):
-        return _normals(state, tensors)
-    return _kernel("normals", len(tensors))(*tensors, state=state).view(torch.float64)
+    return _drawn("normals", seed, counters)

@@ -66,9 +66,9 @@ def strata(where: Tensor, flips: Tensor, tries: Tensor, number: int) -> Strata:
     """
     from scipy.optimize import isotonic_regression
 
-    parts = torch.stack([torch.ones_like(tries), tries, flips])
-    table = torch.zeros(3, number, dtype=parts.dtype, device=parts.device).index_add_(1, where, parts)
-    met, tried, flipped = table.cpu().numpy()
+    parts = torch.stack([torch.ones_like(tries), tries, flips, tries * (tries - 1), flips * (flips - 1)])
+    table = torch.zeros(len(parts), number, dtype=parts.dtype, device=parts.device).index_add_(1, where, parts)
+    met, tried, flipped, pairs, both = table.cpu().numpy()
     share = met / met.sum()
     shape = np.exp(-5 * np.sqrt(np.cumsum(share) - share / 2))
     # A rate over inputs, not over tries, most of which were where flips are.
@@ -77,10 +77,8 @@ def strata(where: Tensor, flips: Tensor, tries: Tensor, number: int) -> Strata:
     raw = (flipped + prior * rate * shape / (share * shape).sum()) / (tried + prior)
     chance = isotonic_regression(np.minimum(raw, 1.0), weights=tried + prior, increasing=False).x
     chance = np.maximum(chance, 0.3 / (1 + np.cumsum(tried[::-1])[::-1]))  # no flip seen is not none to come
-    own = torch.as_tensor(chance).to(flips)[where]
-    pairs = tries * (tries - 1)
-    both = (flips * (flips - 1) - pairs * own**2).sum() + _PRIOR_PAIRS * _PRIOR_ALIKE
-    alike = float(both / ((pairs * own * (1 - own)).sum() + _PRIOR_PAIRS))
+    agree = (both - pairs * chance**2).sum() + _PRIOR_PAIRS * _PRIOR_ALIKE
+    alike = float(agree / ((pairs * chance * (1 - chance)).sum() + _PRIOR_PAIRS))
     return Strata(share, chance, min(max(alike, 0.01), 0.99))
 
 

@@ -75,9 +75,9 @@ def sensitivity(
     no longer help: the inputs at hand differ too much from each other, and more inputs are needed.
 
     The interval is looked at first after 256 triples and next where it should be narrow enough by then, but at least
-    a tenth and at most as much again further on; a relative precision is believed only once thirty inputs have changed
-    (for soft changes, once as good as ninety bear the mean). Under this rule the interval of a rate keeps its coverage
-    (tests/coverage).
+    a tenth and at most as much again further on (the second time, at most four times as far); a relative precision is
+    believed only once thirty inputs have changed (for soft changes, once as good as ninety bear the mean). Under this
+    rule the interval of a rate keeps its coverage (tests/coverage).
 
     `design` is "broad" (one token of every input), "adaptive" (more draws where the clean answer is close to another:
     the same interval for fewer forwards where flips are rare; for changes that are true or false), or "paper" (every

@@ -13,6 +13,7 @@ __all__ = ["FIRST_LOOK", "Stop", "stalled"]
 
 FIRST_LOOK = 256  # triples before the first look at the interval
 _SOON, _LATE = 1.1, 2.0  # factors between which the next look lies
+_SECOND = 4.0  # after the first look, which sees too little to be worth another soon
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,14 @@ class Stop:
         """
         from scipy.special import ndtri
 
-        factor = _LATE
+        factor = late = _LATE if look > FIRST_LOOK else _SECOND
         if self.aims and result is not None:
             aim = max(self.half_width or 0.0, (self.precision or 0.0) * abs(result.value))
             if aim > 0:
                 v = look * (result.half_width / aim) ** 2  # in units of t
                 w = v if ahead is None else ahead * (ndtri(0.5 + self.confidence / 2) / aim) ** 2
                 visits = (w + math.sqrt(max(w**2 + 4 * look * (v - w), 0.0))) / 2
-                factor = min(max(1.02 * visits / look, _SOON), _LATE)
+                factor = min(max(1.02 * visits / look, _SOON), late)
         return int(look * factor) + 1
 
 
