@@ -11,11 +11,11 @@ On one H200:
 
 Both sides run here, in one process, after a warm-up. The paper's design runs to the same half-width on a GPU; on a CPU
 it runs on some images, and how many it would take is reckoned from the spread between them.
-Measured 2026-11-15 on one H200, torch 2.11, on two hosts (benchmarks/results/): broad 45x to 70x fewer than paper
-(paid: 23x to 35x), adaptive 1.2x to 3.3x fewer than broad, 2.2x or more where rare (paid: 1.2x to 2.2x, 1.8x or more
-where rare). By the clock the ViT is 241x to 284x faster on one host and 263x to 408x on the other, which falls short of
-the claim; the CNN, which the loop itself runs at 180,000 to 370,000 forwards a second, 14x to 197x. Share of the bare
-compiled model: ViT 92 % and 95 %, CNN 70 % and 83 %.
+Measured 2026-11-15 on one H200, torch 2.11, five seeds (benchmarks/results/): broad 45x to 68x fewer than paper (paid:
+22x to 34x), adaptive 1.1x to 3.2x fewer than broad, 2.3x or more where rare (paid: 1.2x to 2.2x, 1.8x or more where
+rare). By the clock the ViT is 358x, 578x and 637x faster (other runs on other hosts, whose processors differ: 315x to
+470x, and once 268x), the CNN, which the loop itself runs at up to 350,000 forwards a second, 44x to 244x. Share of the
+bare compiled model: ViT 99 %, CNN 93 % (88 % to 96 %).
 
     python benchmarks/sensitivity.py [--quick] [--json] [--trials N] [--device cuda]
 """
