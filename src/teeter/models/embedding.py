@@ -55,8 +55,8 @@ class SequenceEmbedding(nn.Module):
         super().__init__()
         if positions not in ("sum", "concatenate"):
             raise InputError(f"positions are combined by 'sum' or 'concatenate', got '{positions}'")
-        if length < 1:
-            raise InputError(f"the largest length is at least 1, got {length}")
+        if length < 1 or dim < 1:
+            raise InputError(f"the largest length and the dimension are at least 1, got {length} and {dim}")
         if positions == "concatenate" and dim % 2:
             raise InputError(f"concatenated halves need an even dim, got {dim}")
         self.length, self.positions = length, positions

@@ -32,7 +32,7 @@ class SelfAttention(nn.Module):
     (torch.Size([1]), torch.Size([1, 4, 4]), tensor(1., grad_fn=<SumBackward0>), torch.Size([4, 9]))
     """
 
-    def __init__(self, size: int = 59, length: int = 50, dim: int | None = None, scale: float = 0.1) -> None:
+    def __init__(self, size: int = 59, length: int = 50, dim: int | None = None, scale: float = 0.01) -> None:
         super().__init__()
         dim = size if dim is None else dim
         if min(size, length, dim) < 1 or not scale > 0:
