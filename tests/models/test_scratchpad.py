@@ -144,6 +144,7 @@ def test_blowup_and_sharpness():
         (lambda: Scratchpad(**SMALL)(BITS, BITS), "k < n.*\\(64, 6\\)"),
         (lambda: Scratchpad(**SMALL)(BITS, BITS[:3, :2]), "\\(3, 2\\)"),
         (lambda: Scratchpad(**SMALL)(torch.ones(1, 7)), "length 7"),
+        (lambda: Scratchpad(**SMALL)(torch.ones(6)), "shape \\(batch, n\\)"),
         (lambda: Scratchpad(**SMALL)(BITS, torch.zeros(64, 2)), "\\+1 and -1"),
     ],
 )

@@ -1,6 +1,6 @@
 """The one-layer transformer that groks a + b mod p (V sections 7.3 and A.5; Nanda et al. 2023).
 
-V trains "a one-layer transformer" on a + b mod 113 after Nanda et al. The text gives no sizes. V's released code has
+V trains a one-layer transformer on a + b mod 113, as Nanda et al. do, and gives no sizes. V's released code has
 dimension 128, 4 heads and a ReLU network of width 512, with neither skip connections nor LayerNorm, and position
 vectors that start at zero: our default. `residual=True` is the model of Nanda et al.: the same sizes with skip
 connections, no biases but in the ReLU network, and Gaussian initial weights of variance 1 / dim (1 / (number of logits)
@@ -22,8 +22,8 @@ __all__ = ["ModularAddition"]
 class ModularAddition(nn.Module):
     """Token numbers a, b, "=" (which is number p) to the logits of a + b mod p: (batch, 3) to (batch, p).
 
-    `embedding` puts out the sum of token and position vectors, (batch, 3, dim): V's noise goes there, on the two
-    numbers, as `EmbeddingNoise(module="embedding", sigma2=0.01, skip=(p,))`.
+    `embedding` puts out the sum of token and position vectors, (batch, 3, dim). V's noise goes there: with
+    `EmbeddingNoise(module="embedding", sigma2=0.01, skip=(p,))` to one number at a time, in the released code to both.
 
     >>> import torch
     >>> ModularAddition(p=7)(torch.tensor([[3, 5, 7]])).shape

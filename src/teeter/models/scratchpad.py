@@ -6,7 +6,8 @@ t_{i-1} alone: each step has sensitivity O(1), however long the input is. E.1: d
 Steps are ±1 here, as bits are; the released code has 0 and 1 and takes an output above 0.5 as 1. As there, bits and
 steps share their token and position vectors, both stacks end in one more LayerNorm (torch's Transformer has them), and
 the weights of each layer are drawn by Xavier's rule. The text does not say how positions enter; the released code
-concatenates, the default here is the encoder's. The released lengths are 4 to 1024 in 30 steps.
+concatenates, the default here is the encoder's. The released lengths are 4 to 1024 in 30 steps; there the
+decoder also reads t_n, for which it has one position more, and its answer to that is thrown away.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Scratchpad(nn.Module):
                 nn.init.xavier_uniform_(weight)
 
     def forward(self, bits: Tensor, steps: Tensor | None = None) -> Tensor:
+        source = self.read(bits)
         if steps is None:
             steps = bits.cumprod(-1)[:, :-1]
         if steps.ndim != 2 or len(steps) != len(bits) or steps.shape[1] >= bits.shape[1]:
@@ -86,7 +88,7 @@ class Scratchpad(nn.Module):
                 f"steps are (batch, k) with k < n before the one that is asked for, got {tuple(steps.shape)} "
                 f"for bits of {tuple(bits.shape)}"
             )
-        return self.write(self.read(bits), _started(steps))
+        return self.write(source, _started(steps))
 
     def read(self, bits: Tensor) -> Tensor:
         """What the encoder makes of the bits: (batch, n, dim)."""
