@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from teeter import counter, cube, data, integrations, measure, perturb, report, runs, studies
+    from teeter import counter, cube, data, integrations, measure, models, perturb, report, runs, studies
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
     from teeter.measure import Estimate, blowup, doctor, parameter_norm, sensitivity, sharpness, token_map
 
@@ -20,10 +20,8 @@ __version__ = "0.1.0"
 # Public name -> the module it lives in; a room is its own module. Nothing is imported before it is used,
 # so `import teeter` and `teeter --help` do not wait for torch.
 _HOME = {
-    **{
-        room: f"teeter.{room}"
-        for room in ("counter", "cube", "data", "integrations", "measure", "perturb", "report", "runs", "studies")
-    },
+    **{room: f"teeter.{room}" for room in ("counter", "cube", "data", "integrations", "measure", "models")},
+    **{room: f"teeter.{room}" for room in ("perturb", "report", "runs", "studies")},
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
     **{name: "teeter.measure" for name in ("Estimate", "blowup", "doctor", "parameter_norm")},
     **{name: "teeter.measure" for name in ("sensitivity", "sharpness", "token_map")},
@@ -42,6 +40,7 @@ __all__ = [
     "doctor",
     "integrations",
     "measure",
+    "models",
     "parameter_norm",
     "perturb",
     "report",

@@ -1,0 +1,63 @@
+"""H's transformer encoder on bits (H sections 2 and 7.1, Table 1 in E.1; Figures 1 to 10 and 12 to 15).
+
+Token and position vectors, layers of attention and ReLU networks, a linear head on the last position. Table 1 has
+dimension 128, 2 layers, 2 heads and dropout 0; the long inputs of Figures 7 and 8 have dimension 4.
+
+The text adds token and position vectors, which is our default; the released code joins two halves
+(`positions="concatenate"`). That the feed-forward width equals the dimension stands only in the released code: torch's
+own default would be 2048. In H's theory a layer normalises once, in H's experiments twice, as torch does, and so here.
+torch's encoder makes its layers as copies of one, so H's runs all began with equal layers: `same_start`.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from teeter.errors import InputError
+from teeter.models.block import Block, Norm, copy_first
+from teeter.models.embedding import Positions, SequenceEmbedding, token_numbers
+
+__all__ = ["Encoder"]
+
+
+class Encoder(nn.Module):
+    """A scalar for each row of bits: (batch, n) of ±1 to (batch,).
+
+    `length` is the largest n the model can read, as each position has a vector of its own; H trains a model for each n
+    with length = n. A shorter input uses the first positions and is read out at its own last one. With `norm="pre"`
+    there is one more LayerNorm before the head, without which the head would read a sum that is never normalised.
+
+    >>> import torch
+    >>> from teeter import cube
+    >>> _ = torch.manual_seed(0)
+    >>> model = Encoder(length=4, dim=8)
+    >>> cube.truth_table(model, 4).shape, model(torch.tensor([[1, -1], [1, 1]])).shape
+    (torch.Size([16]), torch.Size([2]))
+    """
+
+    def __init__(
+        self,
+        length: int = 30,
+        dim: int = 128,
+        layers: int = 2,
+        heads: int = 2,
+        width: int | None = None,
+        positions: Positions = "sum",
+        norm: Norm = "post",
+        same_start: bool = True,
+    ) -> None:
+        super().__init__()
+        if layers < 1:
+            raise InputError(f"an encoder has at least one layer, got {layers}")
+        self.embedding = SequenceEmbedding(2, dim, length, positions)
+        self.layers = nn.ModuleList(Block(dim, heads, dim if width is None else width, norm) for _ in range(layers))
+        if same_start:
+            copy_first(self.layers)
+        self.norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
+        self.head = nn.Linear(dim, 1)
+
+    def forward(self, bits: Tensor) -> Tensor:
+        x = self.embedding(token_numbers(bits))
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x[:, -1])).squeeze(-1)
