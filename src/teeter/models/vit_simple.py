@@ -4,6 +4,10 @@ Beyer, Zhai & Kolesnikov (2022, Better plain ViT baselines for ImageNet-1k), as 
 in appendix D. It serves V section 5 (CIFAR-10, Fig. 4, 16 and 17) and section 7.1 (Fig. 9). The defaults are V's:
 1,975,210 parameters. V gives neither the width nor the width of a head; 64 and 64 are those with this count.
 
+Every patch is normalised before it becomes a token, which loses its brightness and contrast: noise much louder than the
+patch does the same to the model however loud it is. V's Fig. 17 (sensitivity by variance) is to be read with this in
+mind. ViT-small normalises its patches too, each together with the pixels around it.
+
 The library put the last LayerNorm after the mean over tokens until August 2023 and before it since then. The count is
 the same and V says nothing of it; this file has it before the mean, as Beyer et al. have.
 """
