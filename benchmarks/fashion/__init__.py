@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from teeter.data import fashion_mnist
+from teeter.models.cnn import cnn
 
 WEIGHTS = Path(__file__).parent / "weights"
 MEAN, STD = 0.2860, 0.3530
@@ -47,21 +48,6 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x = self.embed(images).flatten(2).transpose(1, 2) + self.place
         return self.head(self.norm(self.blocks(x)).mean(1))
-
-
-def cnn() -> nn.Module:
-    """Two convolutions with 32 channels and kernel 3, a pool, two layers of 128 and 10 units (V appendix D)."""
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 3),
-        nn.LeakyReLU(),
-        nn.Conv2d(32, 32, 3),
-        nn.LeakyReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * 12 * 12, 128),
-        nn.LeakyReLU(),
-        nn.Linear(128, 10),
-    )
 
 
 MAKERS = {"cnn": cnn, "vit": ViT}
