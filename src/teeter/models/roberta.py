@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from teeter.errors import InputError, UnknownName
 from teeter.models.texts import Texts, library, text_and_mask
 
-__all__ = ["ATTENTIONS", "Roberta", "relu_attention", "roberta_relu"]
+__all__ = ["ATTENTIONS", "Roberta", "relu_attention"]
 
 # What the argument says -> what it is called inside transformers.
 ATTENTIONS = {"softmax": "sdpa", "relu": "teeter-relu", "relu-mean": "teeter-relu-mean"}
@@ -116,11 +116,6 @@ class Roberta(nn.Module):
         hidden = self.model.roberta(tokens, attention_mask=mask.long(), position_ids=places).last_hidden_state
         start = hidden[torch.arange(len(tokens), device=hidden.device), mask.long().argmax(-1)]
         return self.model.classifier(start.unsqueeze(1))
-
-
-def roberta_relu(**sizes: Any) -> Roberta:
-    """RoBERTa with ReLU attention, as V section 6 has it; `sizes` are those of `Roberta`."""
-    return Roberta(**{"attention": "relu", **sizes})
 
 
 def _register(transformers: Any) -> None:
