@@ -49,6 +49,7 @@ def test_a_token_that_is_the_padding_number_is_still_the_last():
     assert not torch.allclose(model(tokens), model(tokens[:, :2]))
 
 
-def test_bad_sizes():
-    with pytest.raises(InputError, match="hidden = 256, heads = 7"):
-        GPT2(heads=7)
+@pytest.mark.parametrize("heads", [7, 0])
+def test_bad_sizes(heads):
+    with pytest.raises(InputError, match=f"hidden = 256, heads = {heads}"):
+        GPT2(heads=heads)

@@ -182,7 +182,7 @@ def test_both_injection_points(module, renormalised):
         torch.testing.assert_close(nudged[:, 0] - clean[:, 0], 10 * noise.normal(12).double(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [{"heads": 5}, {"padding": 20}, {"padding": -1}])
+@pytest.mark.parametrize("wrong", [{"heads": 5}, {"heads": 0}, {"padding": 20}, {"padding": -1}])
 def test_bad_sizes(wrong):
     with pytest.raises(InputError, match=f"{next(iter(wrong))} = {next(iter(wrong.values()))}"):
         make(**wrong)

@@ -73,7 +73,12 @@ def seen(texts: TextPairs | Sequence[str], bpe: BytePairEncoding) -> Tensor:
 
 
 def vocabulary_size(bpe: BytePairEncoding, known: Tensor | None = None) -> int:
-    """How many numbers `encode` may give: what a model and `TokenReplace` take as their vocabulary."""
+    """How many numbers `encode` may give: what a model and `TokenReplace` take as their vocabulary.
+
+    >>> code = BytePairEncoding({"a": 0, "b": 1, "ab": 2}, [("a", "b")])
+    >>> vocabulary_size(code), vocabulary_size(code, known=torch.tensor([2]))
+    (7, 5)
+    """
     return FIRST_WORD + (len(bpe) if known is None else len(known))
 
 

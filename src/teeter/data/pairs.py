@@ -92,6 +92,13 @@ def read_pairs(name: str, place: Path | str) -> TextPairs:
 
     Columns are separated by tabs; quotes mean nothing. A header may name them, as GLUE's and the original MRPC's do;
     without one they are label, first text, second text, and whatever follows. Broken bytes become replacement marks.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "few.tsv"
+    >>> _ = place.write_text("1\\tWhy?\\tHow so?\\t18\\n0\\tWho?\\tWhen?\\t211\\n")
+    >>> few = read_pairs("qqp", place)
+    >>> few.first, few.second, few.labels
+    (('Why?', 'Who?'), ('How so?', 'When?'), tensor([1, 0]))
     """
     if name not in _FILES:
         raise UnknownName("data set of pairs", name, _FILES)

@@ -36,7 +36,7 @@ class GPT2(nn.Module):
         dropout: float = 0.1,
         classes: int = 2,
     ) -> None:
-        if hidden % heads:
+        if heads < 1 or hidden % heads:
             raise InputError(f"heads divide the width, got hidden = {hidden}, heads = {heads}")
         transformers = library()
         super().__init__()

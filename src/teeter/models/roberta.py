@@ -82,7 +82,7 @@ class Roberta(nn.Module):
     ) -> None:
         if attention not in ATTENTIONS:
             raise UnknownName("attention", attention, ATTENTIONS)
-        if hidden % heads or not 0 <= padding < vocabulary:
+        if heads < 1 or hidden % heads or not 0 <= padding < vocabulary:
             raise InputError(
                 f"heads divide the width and padding is in the vocabulary, got hidden = {hidden}, heads = {heads}, "
                 f"padding = {padding}, vocabulary = {vocabulary}"
