@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from teeter.errors import InputError
-from teeter.integrations import read_texts, special_tokens, tokenize, tokenizer_of, words
+from teeter.integrations import read_labels, read_texts, special_tokens, tokenize, tokenizer_of, words
 from tests import tiny
 
 
@@ -84,3 +84,17 @@ def test_csv(tmp_path):
         read_texts(place)
     with pytest.raises(InputError, match="there is no file"):
         read_texts(tmp_path / "none.csv")
+
+
+def test_labels_of_a_csv(tmp_path):
+    place = tmp_path / "reviews.csv"
+    place.write_text("text,label,mood,stars\na,1,sad,10\nb,0,glad,9\nc,1,sad,-2\n")
+    labels, classes = read_labels(place)
+    assert (labels.tolist(), classes) == ([1, 0, 1], ("0", "1"))
+    assert labels.dtype == torch.int64
+    assert read_labels(place, "mood")[1] == ("glad", "sad")
+    labels, classes = read_labels(place, "stars")
+    assert (labels.tolist(), classes) == ([2, 1, 0], ("-2", "9", "10"))
+    place.write_text("text,label\na,1\nb,\n")
+    with pytest.raises(InputError, match="row 2 of .* has nothing in its column 'label'"):
+        read_labels(place)

@@ -5,7 +5,7 @@ from teeter.integrations.images import ImageFormat, find_images, read_images
 from teeter.integrations.loading import Loaded, load, load_inputs, load_model
 from teeter.integrations.pretrained import encoder, pretrained
 from teeter.integrations.probe import Probe, encode, fit_probe
-from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of, words
+from teeter.integrations.text import read_labels, read_texts, special_tokens, tokenize, tokenizer_of, words
 from teeter.integrations.timm_models import timm_classifier
 from teeter.integrations.weights import fill, read_weights
 
@@ -26,6 +26,7 @@ __all__ = [
     "load_model",
     "pretrained",
     "read_images",
+    "read_labels",
     "read_texts",
     "read_weights",
     "special_tokens",

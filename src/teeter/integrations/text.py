@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from teeter.integrations.adapters import library
 from teeter.integrations.pretrained import quiet, read_json
 from teeter.perturb.inputs import Inputs, field
 
-__all__ = ["read_texts", "special_tokens", "tokenize", "tokenizer_of", "words"]
+__all__ = ["read_labels", "read_texts", "special_tokens", "tokenize", "tokenizer_of", "words"]
 
 _LONGEST = 1 << 20  # a tokenizer without a limit says so by an absurdly large number
 
@@ -101,3 +102,17 @@ def read_texts(place: Path | str, column: str = "text") -> list[str]:
     if table.empty:
         raise InputError(f"'{place}' has no rows")
     return table[column].tolist()
+
+
+def read_labels(place: Path | str, column: str = "label") -> tuple[Tensor, tuple[str, ...]]:
+    """The classes in a column of a csv file: the number of each row's, and their names in order.
+
+    Names that are whole numbers are in the order of these, all others in that of the alphabet.
+    """
+    names = read_texts(place, column)
+    if "" in names:
+        raise InputError(f"row {names.index('') + 1} of '{place}' has nothing in its column '{column}'")
+    whole = all(re.fullmatch("-?[0-9]+", name) for name in names)
+    classes = tuple(sorted({*names}, key=int if whole else str))
+    number = {name: i for i, name in enumerate(classes)}
+    return torch.tensor([number[name] for name in names]), classes

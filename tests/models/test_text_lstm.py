@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+from teeter.errors import InputError
+from teeter.models import TextLSTM
+
+
+def naive(model, tokens):
+    """One text through the equations of Hochreiter and Schmidhuber's cell, gates in torch's order i, f, g, o."""
+    norm, lstm = model.embeddings.norm, model.lstm
+    rows = model.embeddings.word_embeddings.weight[tokens]
+    rows = (rows - rows.mean(-1, keepdim=True)) / (rows.var(-1, keepdim=True, unbiased=False) + norm.eps).sqrt()
+    rows = rows * norm.weight + norm.bias
+    for layer in range(lstm.num_layers):
+        from_below, from_before = getattr(lstm, f"weight_ih_l{layer}"), getattr(lstm, f"weight_hh_l{layer}")
+        bias = getattr(lstm, f"bias_ih_l{layer}") + getattr(lstm, f"bias_hh_l{layer}")
+        state = cell = torch.zeros(lstm.hidden_size, dtype=rows.dtype)
+        above = []
+        for row in rows:
+            i, f, g, o = (from_below @ row + from_before @ state + bias).chunk(4)
+            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+            state = o.sigmoid() * cell.tanh()
+            above.append(state)
+        rows = torch.stack(above)
+    return model.head.weight @ rows[-1] + model.head.bias
+
+
+def test_it_is_the_equations():
+    torch.manual_seed(0)
+    model = TextLSTM(vocabulary=12, hidden=6, layers=3).double().eval()
+    torch.nn.init.normal_(model.embeddings.norm.weight)
+    tokens = torch.randint(12, (4, 7))
+    lengths = torch.tensor([7, 1, 4, 6])
+    mask = torch.arange(7) < lengths.unsqueeze(-1)
+    logits = model({"input_ids": tokens, "attention_mask": mask})
+    expected = [naive(model, row[:n]) for row, n in zip(tokens, lengths.tolist(), strict=True)]
+    torch.testing.assert_close(logits, torch.stack(expected), rtol=0, atol=1e-14)
+
+
+def test_no_tokens_at_all_is_the_first_state():
+    model = TextLSTM(vocabulary=12, hidden=6, layers=1).eval()
+    logits = model({"input_ids": torch.tensor([[3, 4], [3, 4]]), "attention_mask": torch.tensor([[0, 0], [1, 1]])})
+    assert torch.equal(logits[0], model.head.bias)
+    assert not torch.equal(logits[1], model.head.bias)
+
+
+def test_dropout_is_between_the_layers():
+    assert TextLSTM(vocabulary=3, hidden=2).lstm.dropout == 0.1
+    assert TextLSTM(vocabulary=3, hidden=2, layers=1).lstm.dropout == 0
+
+
+@pytest.mark.parametrize("wrong", [{"layers": 0}, {"vocabulary": 0}, {"hidden": 0}, {"classes": 0}, {"dropout": 1.0}])
+def test_bad_sizes(wrong):
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} = {next(iter(wrong.values()))}"):
+        TextLSTM(**wrong)
