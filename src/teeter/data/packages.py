@@ -19,17 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from teeter.data.progress import Progress, listening, tell
 from teeter.data.unpack import untar, unzip
 from teeter.errors import InputError, TeeterError
 
-__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "fetch"]
+__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "cached", "fetch"]
 
+_LOOK = 0.2  # seconds between two looks at how much has come
 _STALE = 24 * 3600  # seconds after which an unfinished folder is nobody's any more
 # A name or version that could be read as an option, a path or an address would not go through the registry.
 _NAME = re.compile(r"(@[a-z0-9][a-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._+~-]*")
@@ -56,6 +57,7 @@ class Package:
     name: str
     version: str
     sha256: str
+    size: int | None = field(default=None, kw_only=True)  # bytes of the archive, for a progress bar
 
     def __post_init__(self) -> None:
         if self.client not in ("pip", "npm", "deb"):
@@ -79,30 +81,34 @@ def cache_folder() -> Path:
         raise InputError("there is no home folder to keep packages in: set TEETER_CACHE to a folder") from None
 
 
-def fetch(package: Package, progress: Callable[[str], None] | None = None) -> Path:
-    """The folder with the package's unpacked content, downloaded if this is the first time; `progress` hears of it.
+def cached(package: Package) -> Path | None:
+    """The folder with the package's content, if it has been fetched."""
+    place = _place(package)
+    return place if place.is_dir() else None
+
+
+def _place(package: Package) -> Path:
+    parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
+    return cache_folder() / "packages" / "-".join(parts)
+
+
+def fetch(package: Package, progress: Progress | None = None) -> Path:
+    """The folder with the package's unpacked content, downloaded if this is the first time; `progress`, or whoever
+    listens (`teeter.data.listening`), hears of it.
 
     Raises MissingClient where the machine cannot fetch such packages at all, FetchFailed where it could not this time,
     and InputError where what came is not what was pinned. After any of them nothing is left behind.
     """
-    parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
-    place = cache_folder() / "packages" / "-".join(parts)
-    if place.is_dir():
-        return place
-    say = progress or (lambda words: None)
+    if (there := cached(package)) is not None:
+        return there
+    place = _place(package)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         _sweep(place.parent)
         work = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
         try:
-            for room in ("archive", "client", "content"):
-                (work / room).mkdir()
-            say(f"downloading {package}")
-            archive = _download(package, work)
-            _check_digest(package, archive)
-            say(f"unpacking {package}, {archive.stat().st_size / 1e6:.1f} MB")
-            _unpack(package, archive, work)
-            _flush(work / "content")
+            with nullcontext() if progress is None else listening(progress):
+                _fill(package, work)
             _put(work / "content", place)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -112,6 +118,18 @@ def fetch(package: Package, progress: Callable[[str], None] | None = None) -> Pa
             f"make room there, or set TEETER_CACHE to another folder"
         ) from None
     return place
+
+
+def _fill(package: Package, work: Path) -> None:
+    """The package's content in the work folder's `content`, safe on the disk."""
+    for room in ("archive", "client", "content"):
+        (work / room).mkdir()
+    tell(f"downloading {package}", 0, package.size)
+    archive = _download(package, work)
+    _check_digest(package, archive)
+    tell(f"unpacking {package}, {archive.stat().st_size / 1e6:.1f} MB")
+    _unpack(package, archive, work)
+    _flush(work / "content")
 
 
 def _download(package: Package, work: Path) -> Path:
@@ -172,7 +190,7 @@ def _run(
     into: IO[bytes] | int = subprocess.DEVNULL,
 ) -> None:
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             words,
             cwd=work / "archive",
             env={**os.environ, "TMPDIR": str(work / "client")},
@@ -182,12 +200,39 @@ def _run(
         )
     except OSError as problem:
         raise FetchFailed(f"{words[0]}, which {package} comes through, does not start: {problem.strerror}") from None
-    if done.returncode:
+    with process:
+        try:
+            said = _wait(process, package, work) if into == subprocess.DEVNULL else process.communicate()[1]
+        except BaseException:
+            process.kill()  # a Ctrl-C that reached us alone
+            raise
+    if process.returncode:
         # The last line that names the package says most. A line that names a file here, npm's log, would be no use.
-        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if str(work) not in line]
+        lines = [line.strip() for line in said.decode(errors="replace").splitlines() if str(work) not in line]
         lines = [line for line in lines if line]
         named = [line for line in lines if package.name in line]
-        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {done.returncode}'])[-1]}")
+        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {process.returncode}'])[-1]}")
+
+
+def _wait(process: subprocess.Popen[bytes], package: Package, work: Path) -> bytes:
+    """What the client wrote to stderr by its end; until then, how much of the archive is here."""
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK)[1]
+        except subprocess.TimeoutExpired:
+            tell(f"downloading {package}", _arrived(package, work), package.size)
+
+
+def _arrived(package: Package, work: Path) -> int:
+    # Clients without a terminal tell nothing, but all of them write to a file as it comes: pip and npm first to one of
+    # their own. (apt-get's own files are its lists, which may be larger than the package.)
+    sizes = [0]
+    for room in ("archive",) if package.client == "deb" else ("archive", "client"):
+        for folder, _, names in os.walk(work / room):
+            for name in names:
+                with suppress(OSError):  # it has just been renamed
+                    sizes.append(os.stat(os.path.join(folder, name)).st_size)
+    return max(sizes)
 
 
 def _check_digest(package: Package, archive: Path) -> None:
