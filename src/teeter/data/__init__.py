@@ -1,28 +1,74 @@
 """Data sets as tensors, and where they come from."""
 
+from teeter.data.augment import crop_and_flip
+from teeter.data.bits import bit_strings, labelled_bits
 from teeter.data.cifar10 import CIFAR10_CLASSES, cifar10
+from teeter.data.digits import digits
+from teeter.data.folders import ClassFolders, class_folders, labelled_folder
+from teeter.data.holdings import Whereabouts, contents, obtain, whereabouts
 from teeter.data.idx import read_idx
+from teeter.data.imagenet import imagenet, imagenet_folder
 from teeter.data.images import below_5, fashion_mnist, mnist
 from teeter.data.labelled import LabelledImages, from_arrays
+from teeter.data.modular import LabelledPairs, modular_addition
+from teeter.data.own import Absent, absent, data_folder, owned
 from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, cached, fetch
+from teeter.data.pictures import find_images
 from teeter.data.pinned import PACKAGES, Pinned
-from teeter.data.progress import listening
+from teeter.data.plain_pickle import read_plain_pickle
+from teeter.data.progress import listening, tell
+from teeter.data.sets import DATA, DataSet, find
+from teeter.data.sparse_parity import SparseParity
+from teeter.data.subset import subset
+from teeter.data.svhn import svhn
 from teeter.data.vocabulary import Vocabulary, sequences
 
 __all__ = [
+    "CIFAR10_CLASSES",
+    "DATA",
     "PACKAGES",
+    "Absent",
+    "ClassFolders",
+    "DataSet",
     "FetchFailed",
     "LabelledImages",
+    "LabelledPairs",
     "MissingClient",
     "Package",
     "Pinned",
+    "SparseParity",
     "Vocabulary",
+    "Whereabouts",
+    "absent",
+    "below_5",
+    "bit_strings",
     "cache_folder",
     "cached",
+    "cifar10",
+    "class_folders",
+    "contents",
+    "crop_and_flip",
+    "data_folder",
+    "digits",
     "fashion_mnist",
     "fetch",
+    "find",
+    "find_images",
+    "from_arrays",
+    "imagenet",
+    "imagenet_folder",
+    "labelled_bits",
+    "labelled_folder",
     "listening",
     "mnist",
+    "modular_addition",
+    "obtain",
+    "owned",
     "read_idx",
+    "read_plain_pickle",
     "sequences",
+    "subset",
+    "svhn",
+    "tell",
+    "whereabouts",
 ]

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from teeter.errors import InputError
 
-__all__ = ["absent", "data_folder", "owned"]
+__all__ = ["Absent", "absent", "data_folder", "owned"]
+
+
+class Absent(InputError):
+    """What no package registry has, and the user has not put where it is looked for."""
 
 
 def data_folder() -> Path | None:
@@ -24,7 +28,7 @@ def owned(patterns: Iterable[str]) -> Path | None:
     return next((path for pattern in patterns for path in sorted(root.glob(pattern))), None)
 
 
-def absent(what: str, files: str, folder: str) -> InputError:
+def absent(what: str, files: str, folder: str) -> Absent:
     """The error for what no package registry has: it says which files to put where.
 
     >>> import os
@@ -40,4 +44,4 @@ def absent(what: str, files: str, folder: str) -> InputError:
         where = f"set TEETER_DATA to a folder of yours and put {files} into {folder} in it"
     else:
         where = f"put {files} into {root / folder}"
-    return InputError(f"{what} is in no package registry: {where}")
+    return Absent(f"{what} is in no package registry: {where}")

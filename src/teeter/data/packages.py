@@ -28,7 +28,7 @@ from teeter.data.progress import Progress, listening, tell
 from teeter.data.unpack import untar, unzip
 from teeter.errors import InputError, TeeterError
 
-__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "cached", "fetch"]
+__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "cached", "fetch", "missing_client"]
 
 _LOOK = 0.2  # seconds between two looks at how much has come
 _STALE = 24 * 3600  # seconds after which an unfinished folder is nobody's any more
@@ -87,6 +87,14 @@ def cached(package: Package) -> Path | None:
     return place if place.is_dir() else None
 
 
+def missing_client(package: Package) -> str | None:
+    """The client that this machine would need for the package and does not have."""
+    if package.client == "pip":
+        return None if importlib.util.find_spec("pip") else "pip"
+    tools = {"npm": ("npm",), "deb": ("dpkg-deb", "apt-get")}[package.client]
+    return next((tool for tool in tools if shutil.which(tool) is None), None)
+
+
 def _place(package: Package) -> Path:
     parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
     return cache_folder() / "packages" / "-".join(parts)
@@ -136,7 +144,7 @@ def _download(package: Package, work: Path) -> Path:
     """The archive, as the only file in the work folder's `archive`; what the client keeps for itself is in `client`."""
     own = work / "client"
     if package.client == "pip":
-        if importlib.util.find_spec("pip") is None:
+        if missing_client(package):
             raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
         options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
         pinned = f"{package.name}=={package.version}"
