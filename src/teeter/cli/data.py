@@ -31,11 +31,15 @@ def data_list(as_json: JsonOption = False) -> None:
     from rich.table import Table
 
     table = Table("name", "here?", "size", "licence", "description")
-    table.columns[0].no_wrap = table.columns[2].no_wrap = True
+    table.columns[0].no_wrap = table.columns[1].no_wrap = table.columns[2].no_wrap = True
+    table.columns[3].overflow = table.columns[4].overflow = "fold"
     for entry, where in seen:
         colour = "green" if where.here else "red" if where.state == "absent" or where.needs else "yellow"
         table.add_row(entry.name, f"[{colour}]{_words(where)}", _size(entry.size), entry.licence, entry.description)
     Console().print(table)
+    for entry, where in seen:
+        if not where.here and where.needs is not None:  # below the table, where names of files are not cut
+            print(f"{entry.name} needs {where.needs}")
 
 
 @data_app.command("get")
@@ -79,9 +83,7 @@ def _record(entry: DataSet, where: Whereabouts) -> dict[str, Any]:
 def _words(where: Whereabouts) -> str:
     if where.here:
         return "your files" if where.state == "yours" else where.state
-    if where.state == "absent":
-        return f"no: put {where.needs}"
-    return f"by {where.state}" if where.needs is None else f"needs {where.needs}"
+    return f"by {where.state}" if where.needs is None else "no, see below"
 
 
 def _size(size: int) -> str:

@@ -15,11 +15,16 @@ __all__ = ["fetching"]
 def fetching() -> Iterator[None]:
     """Shows every download and decoding within the block on stderr; where there is none, nothing at all."""
     from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
     from teeter.data import listening
 
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    # What is being done comes last and is cut where the terminal is narrow; the numbers are not.
+    numbers = (BarColumn(20), DownloadColumn(table_column=Column(min_width=14, no_wrap=True)))
+    elapsed = TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True))
+    words = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    columns = (SpinnerColumn(), *numbers, elapsed, words)
     bar = Progress(*columns, console=console, transient=True)
     said: list[str] = []
 
@@ -31,13 +36,12 @@ def fetching() -> Iterator[None]:
             if new:
                 print(words, file=sys.stderr)
             return
-        if not bar.tasks:
+        if new:
+            for old in bar.task_ids:
+                bar.update(old, visible=False)
+            bar.add_task(words, total=total)
             bar.start()
-        for old in bar.task_ids[:-1] if not new else bar.task_ids:
-            bar.update(old, visible=False)
-        task = bar.add_task(words) if new else bar.task_ids[-1]
-        # A bar that stands at its end looks finished, and the last byte is not the last of the work.
-        bar.update(task, completed=done, total=None if total is None or done >= total else total)
+        bar.update(bar.task_ids[-1], completed=done)
 
     try:
         with listening(show):

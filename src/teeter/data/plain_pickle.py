@@ -147,7 +147,7 @@ class _Machine:
 
     def container(self, kind: type) -> Any:
         if type(self.stack[-1]) is not kind:
-            raise _Refused(f"it fills a {type(self.stack[-1]).__name__} as if it were a {kind.__name__}")
+            raise _Refused(f"it fills a {type(self.stack[-1]).__name__} with what does not go into it")
         return self.stack[-1]
 
     def do_PUT(self, where: Any) -> None:

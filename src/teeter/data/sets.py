@@ -55,6 +55,7 @@ def _idx(*folders: str) -> tuple[str, ...]:
 _BOTH = ("train", "test")
 _MNIST = _idx("mnist", "MNIST/raw")
 _CIFAR = tuple(f"{folder}cifar-10-batches-{kind}" for folder in ("", "cifar10/", "CIFAR10/") for kind in ("bin", "py"))
+_IMAGENET = tuple(f"{name}/{split}" for name in ("imagenet", "ImageNet", "ILSVRC2012") for split in ("train", "val"))
 
 DATA: dict[str, DataSet] = {
     entry.name: entry
@@ -102,9 +103,7 @@ DATA: dict[str, DataSet] = {
             "research without commerce, on its owners' terms",
             148_000_000_000,
             splits=("train", "val"),
-            files=tuple(
-                f"{name}/{split}" for name in ("imagenet", "ImageNet", "ILSVRC2012") for split in ("train", "val")
-            ),
+            files=_IMAGENET,
             put="train/<class>/*.JPEG and val/<class>/*.JPEG",
             folder="imagenet",
             pictures=imagenet_folder,

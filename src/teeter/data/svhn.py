@@ -1,8 +1,8 @@
 """SVHN (Netzer et al. 2011): house numbers of 32 x 32, which V Appendix A.3 trains on.
 
 No package registry has it. Its files `train_32x32.mat`, `test_32x32.mat` and `extra_32x32.mat` (73,257, 26,032 and
-531,131 digits) go into `svhn` or torchvision's `SVHN` in the folder that TEETER_DATA names, or lie in that folder itself.
-`svhn/train.npz` and its like (see `from_arrays`) are read as well.
+531,131 digits) go into `svhn` or `SVHN` in the folder that TEETER_DATA names, or into that folder itself, as
+torchvision leaves them. `svhn/train.npz` and its like (see `from_arrays`) are read as well.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ def _from_mat(place: Path) -> LabelledImages:
         arrays: dict[str, Any] = loadmat(place, variable_names=("X", "y"))
         pixels, digits = np.asarray(arrays["X"]), np.asarray(arrays["y"]).ravel()
     except KeyError as name:
-        raise InputError(
-            f"{place} holds no {name}: SVHN's files hold the images as 'X' and the digits as 'y'"
-        ) from None
+        raise InputError(f"{place} holds no {name}: SVHN's files hold images as 'X' and digits as 'y'") from None
     except Exception as problem:  # what a damaged file raises depends on where
         raise InputError(f"{place} is damaged or no Matlab file ({problem}): fetch it again") from None
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[:3] != (32, 32, 3):
