@@ -113,10 +113,3 @@ def test_parts_of_sparse_parity():
     assert task.support == tuple(sorted(set(task.support)))
     with pytest.raises(UnknownName, match="no part named 'val'"):
         task.examples(3, "val")
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_the_same_on_a_gpu():
-    assert torch.equal(bit_strings(100, 50, seed=0, device="cuda").cpu(), bit_strings(100, 50, seed=0))
-    assert torch.equal(modular_addition(device="cuda")[0].tokens.cpu(), modular_addition()[0].tokens)
-    assert torch.equal(SparseParity().examples(50, device="cuda")[1].cpu(), SparseParity().examples(50)[1])

