@@ -232,7 +232,7 @@ def test_measure_a_data_set_by_name(teeter, digits):
     [
         (("mnist", "--mean", "0.1,0.1,0.1", "--std", "1,1,1"), "needs as many channels"),
         (("mnist:validation",), "no split named 'validation'"),
-        (("cifar",), "a data set (fashion-mnist, mnist), got 'cifar'"),
+        (("cifar",), "a data set (cifar10, digits, fashion-mnist, imagenet, mnist, mnist-below-5, svhn), got 'cifar'"),
         (("mnist", "--arithmetic", "tf32"), "tf32 is arithmetic of NVIDIA GPUs"),
     ],
 )

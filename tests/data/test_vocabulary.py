@@ -37,6 +37,24 @@ def test_altered_sentences_differ_in_the_sparse_tokens_alone():
     assert torch.equal(plain[plain > 1], other[other > 1])
 
 
+@pytest.mark.parametrize(
+    ("n_sparse", "n_frequent", "n_difference", "m", "size"),
+    [(3, 3, 1, 6, 59), (3, 5, 1, 16, 59), (3, 7, 1, 28, 59), (1, 7, 7, 10, 69), (1, 17, 7, 20, 69), (1, 32, 7, 36, 75)],
+)
+def test_who_reads_which_tokens_is_told_by_the_altered_set(n_sparse, n_frequent, n_difference, m, size):
+    """V section 4.1 and A.1, its six settings: a reader of the sparse tokens is always wrong on the altered sentences
+    and one of the frequent tokens always right, by the same margin."""
+    words = Vocabulary(m, size)
+    given = dict(length=50, n_sparse=n_sparse, n_frequent=n_frequent, n_difference=n_difference, seed=1)
+    for altered, right in ((False, 1), (True, -1)):
+        tokens, labels = sequences(words, 400, **given, altered=altered)
+        sparse, frequent = (words.votes(kind)[tokens].sum(1) * labels for kind in ("sparse", "frequent"))
+        assert sparse.unique().tolist() == [right * n_sparse]
+        agreeing = (n_frequent + n_difference) // 2
+        assert frequent.unique().tolist() == [2 * agreeing - n_frequent]
+        assert frequent.min() > 0
+
+
 def test_tokens_and_places_are_uniform():
     tokens, labels = sequences(WORDS, 20_000, **SETTING)
     assert abs(float(labels.double().mean())) < 5 / 20_000**0.5

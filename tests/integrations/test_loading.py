@@ -6,6 +6,7 @@ from torch import nn
 from transformers import ViTImageProcessorPil
 
 from teeter import cube, perturb
+from teeter.data import subset
 from teeter.errors import InputError, UnknownName
 from teeter.integrations import Keywords, load, load_inputs, load_model
 from tests import tiny
@@ -180,6 +181,23 @@ def test_a_model_directory_with_images(photographs):
         load(model, photos)
     with pytest.raises(InputError, match="mean and std go together"):
         load(model, photos, mean=(0.5,))
+
+
+def test_data_sets_by_name(photographs, monkeypatch):
+    monkeypatch.setenv("TEETER_DATA", str(photographs))
+    monkeypatch.chdir(photographs)
+    assert load("torch.nn:Flatten", "digits").inputs.shape == (1437, 1, 8, 8)
+    some = load("torch.nn:Flatten", "digits:test", limit=7, seed=1).inputs
+    assert torch.equal(some, load("torch.nn:Flatten", "digits:test").inputs[subset(360, 7, 1)])
+    with pytest.raises(InputError, match="SVHN is in no package registry: put test_32x32.mat into"):
+        load("torch.nn:Flatten", "svhn:test")
+    with pytest.raises(InputError, match="ImageNet is in no package registry"):
+        load("torch.nn:Flatten", "imagenet")
+    (photographs / "imagenet" / "val").mkdir(parents=True)
+    (photographs / "photos").rename(photographs / "imagenet" / "val" / "n01440764")
+    pictures = load("torch.nn:Flatten", "imagenet:val", image_size=8, limit=4).inputs
+    assert pictures.shape == (4, 3, 8, 8)
+    assert torch.equal(pictures, load("torch.nn:Flatten", "imagenet/val", image_size=8, limit=4).inputs)
 
 
 def test_a_model_that_knows_its_image_format(photographs, monkeypatch):

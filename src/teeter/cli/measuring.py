@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from teeter.cli.app import JsonOption, app, print_json
+from teeter.cli.fetching import fetching
 from teeter.errors import InputError, TeeterError
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ ModelArgument = Annotated[
 DataArgument = Annotated[
     Path,
     typer.Argument(
-        help="An .npz or .npy file of arrays, a .csv file of texts, a folder of images, or mnist, "
-        "fashion-mnist (add :test for the test images)."
+        help="An .npz or .npy file of arrays, a .csv file of texts, a folder of images, or a data set by name, such as "
+        "cifar10 (add :test for the test images; teeter data list)."
     ),
 ]
 PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
@@ -181,7 +182,8 @@ def _open(given: dict[str, Any]) -> tuple[Loaded, Any]:
         by_name(perturb, *noise, vocabulary=2)  # a misspelt one is an error before anything is loaded
     wanted = {name: given[name] for name in _LOADING}
     wanted |= {name: _numbers(given[name]) for name in ("mean", "std")}
-    loaded = load(given["model"], given["data"], **wanted)
+    with fetching():
+        loaded = load(given["model"], given["data"], **wanted)
     _try(loaded)
     skip = () if given["special_tokens"] else loaded.skip
     return loaded, perturb and by_name(perturb, *noise, skip, loaded.vocabulary)

