@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from scipy.stats import poisson
 from torch import Tensor
 
 from teeter.data.corruptions.draws import Draws
@@ -47,6 +46,8 @@ def shot_noise(images: Tensor, constants: float, draws: Draws) -> Tensor:
 @cache
 def _photons(photons: float) -> tuple[Tensor, Tensor]:
     """Pixel + P(count <= k) for every pixel and k, and the byte that k photons make."""
+    from scipy.stats import poisson  # takes longer to import than all of this room
+
     most = int(poisson.isf(1e-16, photons)) + 1
     below = poisson.cdf(np.arange(most), np.arange(256)[:, None] * photons / 255)
     below[:, -1] = 1  # no count above it, however rounding falls

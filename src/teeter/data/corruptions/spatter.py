@@ -105,13 +105,13 @@ def canny(grey: Tensor, low: int = 50, high: int = 150) -> Tensor:
 def chamfer(edges: Tensor) -> Tensor:
     """The length of the shortest path to an edge in steps of 1, 1.4 (diagonal) and 2.1969 (a knight's), times 2^16."""
     distance = torch.where(edges, 0, _FAR).int()
-    steps = [
+    steps = {
         (i * down, j * across, length)
         for (a, b), length in _DISTANCE.items()
-        for i, j in {(a, b), (b, a)}
+        for i, j in ((a, b), (b, a))
         for down in (-1, 1)
         for across in (-1, 1)
-    ]
+    }
     while True:
         around = functional.pad(distance, (2, 2, 2, 2), value=_FAR)
         nearer = distance
