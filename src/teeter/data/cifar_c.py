@@ -1,4 +1,4 @@
-"""CIFAR-10-C: CIFAR-10's test images, corrupted (Hendrycks and Dietterich 2019; V section 5 tests models on it).
+"""CIFAR-10-C: CIFAR-10's test images, corrupted (Hendrycks and Dietterich 2019; V section 7, Figures 9, 20, 21).
 
 The official arrays come first where they are: NAME.npy and labels.npy in the folder `CIFAR-10-C` of the folder that
 TEETER_DATA names. Without them the images are made here, from CIFAR-10's own test images, and kept in the cache. Every

@@ -71,12 +71,16 @@ def jpeg_compression(images: Tensor, constants: int, draws: Draws) -> Tensor:
     image = pillow()
 
     def through(pixels: np.ndarray) -> np.ndarray:
-        file = io.BytesIO()
-        image.fromarray(pixels).save(file, "JPEG", quality=constants)
-        with image.open(file) as read:
-            return np.array(read)
+        back = np.empty_like(pixels)
+        for place, each in enumerate(pixels):
+            file = io.BytesIO()
+            image.fromarray(each).save(file, "JPEG", quality=constants)
+            with image.open(file, formats=["JPEG"]) as read:
+                back[place] = read
+        return back
 
-    pixels = images.movedim(1, -1).contiguous().numpy()
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # libjpeg runs outside Python's lock
-        back = np.stack(list(pool.map(through, pixels)))
+    threads = torch.get_num_threads()
+    parts = np.array_split(images.movedim(1, -1).contiguous().numpy(), threads)
+    with ThreadPoolExecutor(threads) as pool:  # libjpeg runs outside Python's lock
+        back = np.concatenate(list(pool.map(through, parts)))
     return torch.from_numpy(back).movedim(-1, 1).contiguous()
