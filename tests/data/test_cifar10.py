@@ -13,7 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from teeter.data import MissingClient, cifar10, listening
+from teeter.data import MissingClient, cifar10
+from teeter.data.progress import listening
 from teeter.errors import InputError, UnknownName
 
 module = importlib.import_module("teeter.data.cifar10")  # the function has the same name

@@ -5,7 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
-from teeter.data import Absent, class_folders, imagenet, imagenet_folder, labelled_folder, subset
+from teeter.data import class_folders, imagenet, imagenet_folder, labelled_folder, subset
+from teeter.data.own import Absent
 from teeter.errors import InputError, TooLarge, UnknownName
 
 

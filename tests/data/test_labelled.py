@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from teeter.data import LabelledImages, MissingClient, below_5, digits, from_arrays, mnist
+from teeter.data import LabelledImages, MissingClient, below_5, digits, mnist
+from teeter.data.labelled import from_arrays
 from teeter.errors import InputError, UnknownName
 
 PIXELS = torch.randint(0, 256, (5000, 3, 5, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))

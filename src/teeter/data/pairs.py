@@ -6,13 +6,13 @@ GLUE calls them) of the folder that TEETER_DATA names.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from teeter.data.own import absent, owned
 from teeter.errors import InputError, UnknownName
 
 __all__ = ["TextPairs", "mrpc", "qqp", "read_pairs"]
@@ -128,17 +128,10 @@ def _read(name: str, split: str) -> TextPairs:
     if split not in _FILES[name]:
         raise UnknownName("split", split, _FILES[name])
     files = _FILES[name][split]
-    root = os.environ.get("TEETER_DATA")
-    if not root:
-        raise InputError(
-            f"{name} is in no package registry: set TEETER_DATA to a folder of yours "
-            f"and put {' or '.join(files)} into {name} in it"
-        )
-    folders = [Path(root).expanduser() / folder for folder in (name, name.upper())]
-    for place in (folder / file for file in files for folder in folders):
-        if place.is_file():
-            return read_pairs(name, place)
-    raise InputError(f"{name} is in no package registry: put {' or '.join(files)} into {folders[0]}")
+    place = owned(f"{folder}/{file}" for file in files for folder in (name, name.upper()))
+    if place is None:
+        raise absent(name, " or ".join(files), name)
+    return read_pairs(name, place)
 
 
 def _places(name: str, place: Path, header: list[str]) -> tuple[int, int, int]:

@@ -97,4 +97,12 @@ PACKAGES: dict[str, Pinned] = {
         "MIT (the model in it: Apache-2.0)",
         size=83_506_384,
     ),
+    "frost": Pinned(
+        "pip",
+        "imagecorruptions-imaug",
+        "1.1.5",
+        "aed6ab43c24f70d7b36a7823991ec28f233062eb96ca968b9c56c9c166cd103c",
+        "Six photographs of frost, which Hendrycks and Dietterich lay over images; and code, which is not used",
+        "Apache-2.0",
+    ),
 }

@@ -1,5 +1,6 @@
 """Figures, tables and the page, all drawn from the store alone."""
 
+from teeter.report.contact_sheet import contact_sheet
 from teeter.report.cube import cube_figure
 from teeter.report.drawing import drawable, save, svg
 from teeter.report.page import render, write_page
@@ -8,6 +9,7 @@ from teeter.report.token_picture import heat_map, position_profile, token_text
 
 __all__ = [
     "claims_table",
+    "contact_sheet",
     "cube_figure",
     "drawable",
     "heat_map",
