@@ -11,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
 from teeter import data as room
+from teeter import report
 from teeter.cli import fetching
-from teeter.data import DATA
+from teeter.data import DATA, LabelledImages
+from teeter.report import contact_sheet
 from tests.cli.test_measuring import CLASSIFIER, idx
 
 PYTHON = sys.executable
@@ -92,9 +95,24 @@ def test_get_folders_and_files(teeter, bare):
     Image.new("RGB", (4, 4)).save(bare / "own" / "imagenet" / "train" / "n01" / "a.JPEG")
     assert teeter("data", "get", "imagenet")[1].splitlines()[1] == "train: 1 pictures in 1 classes"
     (bare / "own" / "qqp").mkdir()
-    (bare / "own" / "qqp" / "train.tsv").write_text("x" * 2500)
+    (bare / "own" / "qqp" / "train.tsv").write_text("1\tWhy?\tHow so?\n")
     out = teeter("data", "get", "qqp")[1].splitlines()
-    assert out == [str(bare / "own" / "qqp"), "1 files, 2 kB", "  train.tsv  2 kB"]
+    assert out == [str(bare / "own" / "qqp"), "train: 1 pairs of texts", "  different 0, duplicate 1"]
+    (bare / "own" / "CIFAR-10-C").mkdir()
+    (bare / "own" / "CIFAR-10-C" / "fog.npy").write_text("x" * 2500)
+    out = teeter("data", "get", "cifar10-c")[1].splitlines()
+    assert out == [str(bare / "own" / "CIFAR-10-C"), "1 files, 2 kB", "  fog.npy  2 kB"]
+
+
+def test_a_picture_of_all_corruptions(teeter, bare, monkeypatch, tmp_path):
+    few = LabelledImages(torch.zeros(3, 3, 32, 32, dtype=torch.uint8), torch.zeros(3, dtype=torch.int64), ("none",))
+    monkeypatch.setattr(room, "cifar10", lambda split: few)
+    monkeypatch.setattr(report, "contact_sheet", lambda image, seed: contact_sheet(image, ["fog"], seed=seed))
+    assert teeter("data", "corruptions", "sheet.png", "--image", "2")[:2] == (0, "sheet.png\n")
+    assert (tmp_path / "sheet.png").stat().st_size > 2000
+    code, _, err = teeter("data", "corruptions", "sheet.png", "--image", "3")
+    assert (code, err.strip()) == (2, "teeter: the test images are numbered from 0 to 2, got 3")
+    assert teeter("data", "corruptions", "sheet.doc")[0] == 2
 
 
 @pytest.mark.parametrize(

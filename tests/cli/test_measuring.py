@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from safetensors.torch import save_file
 from transformers import ViTImageProcessorPil
 
 from teeter import cube
 from teeter.cli.measuring import _bar, _share
-from teeter.integrations import load
+from teeter.integrations import load, load_model
 from teeter.measure import Sensitivity, sensitivity
 from teeter.perturb import TokenReplace
 from tests import tiny
@@ -225,6 +226,19 @@ def test_measure_a_data_set_by_name(teeter, digits):
     assert float(load("mine:model", "mnist").inputs.max()) == 1.0
     code, out, _ = teeter(*words[:-1], "--arithmetic", "bf16")
     assert "bf16 adds" in out
+
+
+def test_measure_a_model_of_the_zoo(teeter, digits, tmp_path):
+    words = ("measure", "cnn", "mnist:test", "--perturb", "patch:4", "--budget", "200", "--json")
+    code, out, err = teeter(*words)
+    assert code == 0, err
+    random = json.loads(out)
+    save_file(load_model("cnn", seed=5).state_dict(), tmp_path / "cnn.safetensors")
+    filled = json.loads(teeter(*words, "--weights", "cnn.safetensors")[1])
+    assert filled["low"] <= filled["value"] <= filled["high"]
+    assert filled != random
+    code, _, err = teeter(*words, "--weights", "none.safetensors")
+    assert (code, err.strip()) == (2, "teeter: there is no file 'none.safetensors'")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,7 +226,7 @@ def test_without_room_to_keep_them_they_are_there_all_the_same(when, package, tm
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    where = {"mkdir": (module.tempfile, "mkdtemp"), "save": (np, "save"), "replace": (module.Path, "replace")}[when]
+    where = {"mkdir": (Path, "mkdir"), "save": (np, "save"), "replace": (Path, "replace")}[when]
     monkeypatch.setattr(*where, full)
     assert torch.equal(cifar10("train").images, torch.from_numpy(PIXELS))
     assert kept(tmp_path) == []

@@ -70,12 +70,13 @@ def write_mnist(own):
 
 
 def write_files(own):
-    for name in ("mrpc/msr_paraphrase_train.txt", "qqp/train10k.tsv", "CIFAR-10-C/labels.npy"):
+    for name, text in (
+        ("mrpc/msr_paraphrase_train.txt", "1\tWhy?\tHow so?\n"),
+        ("qqp/train10k.tsv", "1\tWhy?\tHow so?\t1\n0\tWho?\tWhen?\t2\n"),
+        ("CIFAR-10-C/labels.npy", "12345"),
+    ):
         (own / name).parent.mkdir(parents=True)
-        (own / name).write_text("12345")
-
-
-FILES = {"files": 1, "bytes": 5}
+        (own / name).write_text(text)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,9 @@ FILES = {"files": 1, "bytes": 5}
         ("cifar10", write_cifar, "cifar-10-batches-bin", {"train": {"shape": [5, 3, 32, 32], "mean": [0, 0, 0]}}),
         ("svhn", write_svhn, "svhn", {"test": {"shape": [2, 3, 32, 32], "std": [0, 0, 0]}}),
         ("imagenet", write_imagenet, "imagenet/val", {"val": {"pictures": 1, "classes": 1}}),
-        ("mrpc", write_files, "mrpc", FILES | {"largest": {"msr_paraphrase_train.txt": 5}}),
-        ("qqp", write_files, "qqp", FILES),
-        ("cifar10-c", write_files, "CIFAR-10-C", FILES),
+        ("mrpc", write_files, "mrpc", {"train": {"pairs": 1, "classes": {"different": 0, "paraphrase": 1}}}),
+        ("qqp", write_files, "qqp", {"train": {"pairs": 2, "classes": {"different": 1, "duplicate": 1}}}),
+        ("cifar10-c", write_files, "CIFAR-10-C", {"files": 1, "bytes": 5, "largest": {"labels.npy": 5}}),
     ],
 )
 def test_files_of_the_user_s_own_are_found_and_read(name, write, place, expected, empty):

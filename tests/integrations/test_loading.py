@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from torch import nn
 from transformers import ViTImageProcessorPil
 
@@ -33,6 +34,22 @@ def test_models_by_name(here):
     assert isinstance(load_model("zoo_of_one:factory"), nn.Linear)
     assert load_model("zoo_of_one:function")(torch.ones(2, 3)).tolist() == [3, 3]
     assert load_model("teeter.cube:parity") is cube.parity
+
+
+def test_models_of_the_zoo_by_name(tmp_path):
+    before = torch.get_rng_state()
+    first, again, other = load_model("cnn"), load_model("cnn"), load_model("cnn", seed=1)
+    assert torch.equal(torch.get_rng_state(), before)  # nobody else's random numbers are touched
+    assert not first.training
+    images = torch.rand(2, 1, 28, 28)
+    assert torch.equal(first(images), again(images))
+    assert not torch.equal(first(images), other(images))
+    save_file(other.state_dict(), tmp_path / "cnn.safetensors")
+    assert torch.equal(load_model("cnn", tmp_path / "cnn.safetensors")(images), other(images))
+    with pytest.raises(InputError, match="does not fit the"):
+        load_model("mlp-sigmoid", tmp_path / "cnn.safetensors")
+    with pytest.raises(InputError, match="has no weights to fill"):
+        load_model("teeter.cube:parity", tmp_path / "cnn.safetensors")
 
 
 @pytest.mark.parametrize(

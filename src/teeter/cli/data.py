@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,11 +10,12 @@ from rich.console import Console
 
 from teeter.cli.app import JsonOption, app, print_json
 from teeter.cli.fetching import fetching
+from teeter.errors import InputError
 
 if TYPE_CHECKING:
     from teeter.data import DataSet, Whereabouts
 
-__all__ = ["data_get", "data_list"]
+__all__ = ["data_corruptions", "data_get", "data_list"]
 
 data_app = typer.Typer(help="The data sets: which are here, and how the others come.")
 app.add_typer(data_app, name="data")
@@ -56,7 +58,7 @@ def data_get(
         print_json({**_record(entry, whereabouts(entry)), "holds": holds})
         return
     print(place)
-    if entry.load is None and entry.pictures is None:
+    if "files" in holds:
         print(f"{holds['files']} files, {_size(holds['bytes'])}")
         for path, size in holds["largest"].items():
             print(f"  {path}  {_size(size)}")
@@ -65,12 +67,33 @@ def data_get(
         print(f"{split}: {_split_words(part)}")
 
 
+@data_app.command("corruptions")
+def data_corruptions(
+    picture: Annotated[Path, typer.Argument(help="The file to draw to: .png, .svg or .pdf.")],
+    image: Annotated[int, typer.Option("--image", help="Number of the test image of CIFAR-10.")] = 44,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same noise.")] = 0,
+) -> None:
+    """Draw one test image of CIFAR-10 under all corruptions of CIFAR-10-C, at every severity."""
+    from teeter.data import cifar10
+    from teeter.report import contact_sheet, drawable, save
+
+    drawable(picture)
+    with fetching():
+        images = cifar10("test").images
+        if not 0 <= image < len(images):
+            raise InputError(f"the test images are numbered from 0 to {len(images) - 1}, got {image}")
+        place = save(lambda: contact_sheet(images[image], seed=seed), picture)
+    print(place)
+
+
 def _split_words(part: dict[str, Any]) -> str:
     if "pictures" in part:
         return f"{part['pictures']:,} pictures in {part['classes']:,} classes"
+    classes = ", ".join(f"{name} {number}" for name, number in part["classes"].items())
+    if "pairs" in part:
+        return f"{part['pairs']:,} pairs of texts\n  {classes}"
     count, *shape = part["shape"]
     mean, std = (", ".join(f"{value:.4f}" for value in part[name]) for name in ("mean", "std"))
-    classes = ", ".join(f"{name} {number}" for name, number in part["classes"].items())
     return f"{count:,} images of {' x '.join(map(str, shape))}; mean {mean}, std {std}\n  {classes}"
 
 

@@ -27,7 +27,13 @@ PERTURB = (
     "embedding:MODULE, hidden:MODULE."
 )
 ModelArgument = Annotated[
-    str, typer.Argument(help="A folder that save_pretrained wrote, or module:name of a model or a factory.")
+    str,
+    typer.Argument(
+        help="A folder that save_pretrained wrote, module:name of a model or a factory, or a name from teeter.models."
+    ),
+]
+WeightsOption = Annotated[
+    Path | None, typer.Option("--weights", help="A file of weights, safetensors or torch's, for MODEL.")
 ]
 DataArgument = Annotated[
     Path,
@@ -68,6 +74,7 @@ def measure(
         str | None, typer.Option("--design", help="adaptive, broad, or paper (all tokens of every input).")
     ] = None,
     seed: SeedOption = 0,
+    weights: WeightsOption = None,
     limit: LimitOption = None,
     device: DeviceOption = "cpu",
     arithmetic: Annotated[
@@ -144,6 +151,7 @@ def doctor(
     sigma2: Sigma2Option = 1.0,
     relative: RelativeOption = False,
     seed: SeedOption = 0,
+    weights: WeightsOption = None,
     limit: LimitOption = None,
     device: DeviceOption = "cpu",
     text_column: ColumnOption = "text",
@@ -168,7 +176,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-_LOADING = ("limit", "seed", "device", "text_column", "tokenizer", "max_length", "image_size")
+_LOADING = ("limit", "seed", "weights", "device", "text_column", "tokenizer", "max_length", "image_size")
 
 
 def _open(given: dict[str, Any]) -> tuple[Loaded, Any]:

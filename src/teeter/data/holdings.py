@@ -62,8 +62,8 @@ def obtain(entry: DataSet) -> tuple[Path, dict[str, Any]]:
 
 
 def contents(entry: DataSet, place: Path) -> dict[str, Any]:
-    """Shapes, class counts, mean and deviation of images; otherwise files and their sizes."""
-    if entry.load is None and entry.pictures is None:
+    """Shapes, class counts, mean and deviation of images; pairs by class; otherwise files and their sizes."""
+    if not (entry.load or entry.pictures or entry.pairs):
         return _files(place)
     holds: dict[str, Any] = {}
     missing: list[Absent] = []
@@ -74,6 +74,10 @@ def contents(entry: DataSet, place: Path) -> dict[str, Any]:
             elif entry.pictures is not None:
                 known = class_folders(entry.pictures(split))
                 holds[split] = {"pictures": len(known), "classes": len(known.classes)}
+            elif entry.pairs is not None:
+                known = entry.pairs(split)
+                counts = known.labels.bincount(minlength=len(known.classes)).tolist()
+                holds[split] = {"pairs": len(known), "classes": dict(zip(known.classes, counts, strict=True))}
         except Absent as problem:  # one split of several is enough to work with
             missing.append(problem)
     if not holds:

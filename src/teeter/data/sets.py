@@ -17,6 +17,7 @@ from teeter.data.digits import digits
 from teeter.data.imagenet import imagenet_folder
 from teeter.data.images import below_5, fashion_mnist, mnist
 from teeter.data.labelled import LabelledImages
+from teeter.data.pairs import TextPairs, mrpc, qqp
 from teeter.data.pinned import PACKAGES, Pinned
 from teeter.data.svhn import svhn
 from teeter.errors import UnknownName
@@ -39,6 +40,7 @@ class DataSet:
     put: str = ""  # for what no registry has: these files ...
     folder: str = ""  # ... into this folder of TEETER_DATA
     load: Callable[[str], LabelledImages] | None = None  # a split as a tensor
+    pairs: Callable[[str], TextPairs] | None = None  # a split as pairs of texts
     pictures: Callable[[str], Path] | None = None  # a split as a folder of photographs
 
 
@@ -52,7 +54,7 @@ def _idx(*folders: str) -> tuple[str, ...]:
     return tuple(f"{folder}/*-images-idx3-ubyte*" for folder in folders)
 
 
-_BOTH = ("train", "test")
+_BOTH, _TEXTS = ("train", "test"), ("train", "dev", "test")
 _MNIST = _idx("mnist", "MNIST/raw")
 _CIFAR = tuple(f"{folder}cifar-10-batches-{kind}" for folder in ("", "cifar10/", "CIFAR10/") for kind in ("bin", "py"))
 _IMAGENET = tuple(f"{name}/{split}" for name in ("imagenet", "ImageNet", "ILSVRC2012") for split in ("train", "val"))
@@ -79,7 +81,7 @@ DATA: dict[str, DataSet] = {
         ),
         DataSet(
             "cifar10-c",
-            "CIFAR-10-C: CIFAR-10's test images, each corrupted in 19 ways at 5 severities",
+            "CIFAR-10-C: CIFAR-10's test images, each corrupted in 19 ways at 5 severities; generated where not put",
             "CC BY 4.0",
             2_900_000_000,
             files=("CIFAR-10-C/*.npy", "cifar10-c/*.npy"),
@@ -124,20 +126,22 @@ DATA: dict[str, DataSet] = {
             "MRPC: 4,076 and 1,725 pairs of sentences, paraphrases or not",
             "Microsoft Research's terms",
             1_400_000,
-            splits=_BOTH,
-            files=("mrpc/msr_paraphrase_*.txt", "MRPC/msr_paraphrase_*.txt"),
+            splits=_TEXTS,
+            files=tuple(f"{folder}/{file}" for folder in ("mrpc", "MRPC") for file in ("msr_*.txt", "*.tsv")),
             put="msr_paraphrase_train.txt and msr_paraphrase_test.txt",
             folder="mrpc",
+            pairs=mrpc,
         ),
         DataSet(
             "qqp",
             "QQP: 364,000 and 40,000 pairs of questions, the same in meaning or not",
             "Quora's terms (V says CC BY-SA 2.5)",
             60_000_000,
-            splits=_BOTH,
+            splits=_TEXTS,
             files=("qqp/*.tsv", "QQP/*.tsv"),
-            put="the .tsv files to train and test on",
+            put="train.tsv and dev.tsv",
             folder="qqp",
+            pairs=qqp,
         ),
         _packaged("efficientnet-lite0"),
         _packaged("minilm"),

@@ -21,6 +21,8 @@ from teeter.integrations.adapters import adapt, longest_text
 from teeter.integrations.images import ImageFormat, find_images, read_images
 from teeter.integrations.pretrained import pretrained
 from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of
+from teeter.integrations.weights import fill
+from teeter.models import MODELS
 from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, take
 
@@ -46,6 +48,7 @@ def load(
     *,
     limit: int | None = None,
     seed: int = 0,
+    weights: Path | str | None = None,
     device: str = "cpu",
     tokenizer: Path | str | None = None,
     text_column: str = "text",
@@ -65,7 +68,7 @@ def load(
     """
     data, folder = Path(data), Path(model) if Path(model).is_dir() else None
     pictures = data.is_dir() or _data_set(data) is not None
-    network = load_model(model)
+    network = load_model(model, weights, seed)
     reader: Any = tokenizer or _own(network, "tokenizer")
     if reader is None and folder is not None and (folder / "tokenizer_config.json").is_file():
         reader = folder
@@ -100,21 +103,40 @@ def _is_text(inputs: Inputs) -> bool:
     return tokens is not None and tokens.ndim == 2 and not tokens.is_floating_point()
 
 
-def load_model(name: str) -> Callable[[Any], Any]:
-    """A model directory as `save_pretrained` writes it; or `module:name`, where name is a model, a function that is
-    one, or a factory that takes no arguments.
+def load_model(name: str, weights: Path | str | None = None, seed: int = 0) -> Callable[[Any], Any]:
+    """A model directory as `save_pretrained` writes it; a name from `teeter.models.MODELS`; or `module:name`, where
+    name is a model, a function that is one, or a factory that takes no arguments.
 
     The module is looked for in the current folder too. A torch module is put into evaluation mode, and a model of
-    transformers adapted.
+    transformers adapted. `weights` is a file of them, safetensors or a torch file read as weights alone; a model by
+    name without one is untrained, the same for the same seed.
 
     >>> load_model("teeter.cube:parity")(torch.tensor([[1, -1, -1]]))
     tensor([1])
+    >>> load_model("cnn")(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
     """
-    if Path(name).is_dir():
-        return pretrained(name)
+    found = pretrained(name) if Path(name).is_dir() else _made(name, seed) if name in MODELS else _imported(name)
+    if weights is not None:
+        if not isinstance(found, nn.Module):
+            raise InputError(f"'{name}' is {type(found).__name__} and has no weights to fill from '{weights}'")
+        fill(found, weights)
+    return found
+
+
+def _made(name: str, seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return MODELS[name]().eval()
+
+
+def _imported(name: str) -> Callable[[Any], Any]:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise InputError(f"a model is written 'module:name' or is a folder that save_pretrained wrote, got '{name}'")
+        raise InputError(
+            f"a model is written 'module:name', is a folder that save_pretrained wrote, or one of "
+            f"{', '.join(MODELS)}; got '{name}'"
+        )
     sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module)
