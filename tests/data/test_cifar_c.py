@@ -161,7 +161,7 @@ def test_what_is_not_there_is_generated(official, cache):
 
 
 def test_official_without_a_folder():
-    with pytest.raises(InputError, match="the folder CIFAR-10-C of a folder that TEETER_DATA names"):
+    with pytest.raises(InputError, match=r"a folder of yours and put fog.npy and labels.npy into CIFAR-10-C in it"):
         cifar10_c("fog", 1, source="official")
 
 

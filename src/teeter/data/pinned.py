@@ -104,5 +104,6 @@ PACKAGES: dict[str, Pinned] = {
         "aed6ab43c24f70d7b36a7823991ec28f233062eb96ca968b9c56c9c166cd103c",
         "Six photographs of frost, which Hendrycks and Dietterich lay over images; and code, which is not used",
         "Apache-2.0",
+        size=2_095_938,
     ),
 }
