@@ -93,5 +93,8 @@ def test_one_kernel_on_the_gpu_is_the_hash_in_steps():
             in_steps = counter._normals(*counter._places(seed, there))
             assert torch.equal(counter.normal(seed, *there), in_steps)
             assert torch.allclose(counter.normal(seed, *there).cpu(), counter.normal(seed, *counters), atol=1e-13)
+    several = counter.states([0, 9]).view(2, 1, 1)
+    there = counter.normal(several.cuda(), rows.cuda(), columns.cuda()).cpu()
+    assert torch.allclose(there, counter.normal(several, rows, columns), atol=1e-13)
     none = counter.normal(0, rows[:0].cuda(), columns.cuda())
     assert none.shape == (0, 97) and none.dtype == torch.float64

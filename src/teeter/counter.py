@@ -11,13 +11,13 @@ On a GPU the some fifty steps of a hash are one kernel: launched one by one they
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
 from torch import Tensor
 
-__all__ = ["bits", "integers", "normal", "uniform"]
+__all__ = ["bits", "integers", "normal", "states", "uniform"]
 
 
 def _signed(word: int) -> int:
@@ -73,18 +73,30 @@ _ENDS = {
 
 
 @cache
-def _kernel(name: str, number: int) -> Callable[..., Tensor]:
-    """The hash of so many counters as one kernel, out of which a double comes as its 64 bits."""
+def _kernel(name: str, number: int, several: bool) -> Callable[..., Tensor]:
+    """The hash of so many counters, from one state or several, as one kernel; a double leaves it as its 64 bits."""
     from torch.cuda import jiterator
 
     names = [f"c{i}" for i in range(number)]
     typed = ", ".join(f"T {each}" for each in names)
     code = _KERNEL.format(name=name, counters=typed, names=", ".join(names), number=number, end=_ENDS[name])
-    return jiterator._create_jit_fn(code, state=0)
+    return jiterator._create_jit_fn(code) if several else jiterator._create_jit_fn(code, state=0)
 
 
-def _places(seed: int, counters: tuple[Tensor | int, ...]) -> tuple[int, list[Tensor]]:
+def states(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    """What stands for several seeds at once, in place of one: the first counters of each follow from it.
+
+    >>> several = states([3, 5]).unsqueeze(1)
+    >>> torch.equal(bits(several, torch.tensor(7), torch.arange(4))[1], bits(5, 7, torch.arange(4)))
+    True
+    """
+    return torch.tensor([_signed(_mixed((seed + 1) * _WORD % (1 << 64))) for seed in seeds], device=device)
+
+
+def _places(seed: int | Tensor, counters: tuple[Tensor | int, ...]) -> tuple[int | Tensor, list[Tensor]]:
     """The hash of the seed and of those counters that are plain integers, and the others."""
+    if isinstance(seed, Tensor):
+        return seed, [torch.as_tensor(counter, device=seed.device).long() for counter in counters]
     word, tensors = _mixed((seed + 1) * _WORD % (1 << 64)), []
     for counter in counters:
         if isinstance(counter, Tensor):
@@ -95,19 +107,19 @@ def _places(seed: int, counters: tuple[Tensor | int, ...]) -> tuple[int, list[Te
     return _signed(word), tensors
 
 
-def _words(state: int, counters: list[Tensor]) -> Tensor:
-    word = torch.tensor(state) if not counters else state
+def _words(state: int | Tensor, counters: list[Tensor]) -> Tensor:
+    word = state if counters else torch.as_tensor(state)
     for counter in counters:
         word = _mix((counter + 1) * _STEP + word)
     assert isinstance(word, Tensor)
     return word
 
 
-def _uniforms(state: int, counters: list[Tensor]) -> Tensor:
+def _uniforms(state: int | Tensor, counters: list[Tensor]) -> Tensor:
     return _shift(_words(state, counters), 11).double() * 2.0**-53
 
 
-def _normals(state: int, counters: list[Tensor]) -> Tensor:
+def _normals(state: int | Tensor, counters: list[Tensor]) -> Tensor:
     word = _words(state, counters)
     radius = torch.sqrt(-2 * torch.log((_shift(word, 32).double() + 1) * 2.0**-32))
     return radius * torch.cos((word & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32))
@@ -116,16 +128,20 @@ def _normals(state: int, counters: list[Tensor]) -> Tensor:
 _IN_STEPS = {"words": _words, "uniforms": _uniforms, "normals": _normals}
 
 
-def _drawn(name: str, seed: int, counters: tuple[Tensor | int, ...]) -> Tensor:
+def _drawn(name: str, seed: int | Tensor, counters: tuple[Tensor | int, ...]) -> Tensor:
     state, tensors = _places(seed, counters)
     if torch.version.hip is not None or not any(counter.is_cuda for counter in tensors):
         return _IN_STEPS[name](state, tensors)
-    word = _kernel(name, len(tensors))(*tensors, state=state)
+    if isinstance(state, Tensor):
+        word = _kernel(name, len(tensors), True)(*tensors, state)
+    else:
+        word = _kernel(name, len(tensors), False)(*tensors, state=state)
     return word if name == "words" else word.view(torch.float64)
 
 
-def bits(seed: int, *counters: Tensor | int) -> Tensor:
-    """64 random bits, as int64, for every (broadcast) tuple of counters; plain integers come before tensors.
+def bits(seed: int | Tensor, *counters: Tensor | int) -> Tensor:
+    """64 random bits, as int64, for every (broadcast) tuple of counters; plain integers come before tensors. In place
+    of a seed, here and below, there may be `states` of several.
 
     >>> index = torch.arange(4)
     >>> bool((bits(0, 7, index)[2] == bits(0, 7, torch.tensor(2))).all())
@@ -134,16 +150,16 @@ def bits(seed: int, *counters: Tensor | int) -> Tensor:
     return _drawn("words", seed, counters)
 
 
-def uniform(seed: int, *counters: Tensor | int) -> Tensor:
+def uniform(seed: int | Tensor, *counters: Tensor | int) -> Tensor:
     """Uniform in [0, 1), float64, on a grid of 2^-53."""
     return _drawn("uniforms", seed, counters)
 
 
-def integers(high: int, seed: int, *counters: Tensor | int) -> Tensor:
+def integers(high: int, seed: int | Tensor, *counters: Tensor | int) -> Tensor:
     """Uniform on 0 .. high-1; the bias of the modulus is below high / 2^53."""
     return _shift(bits(seed, *counters), 11) % high
 
 
-def normal(seed: int, *counters: Tensor | int) -> Tensor:
+def normal(seed: int | Tensor, *counters: Tensor | int) -> Tensor:
     """Standard normal, float64, by Box and Muller from the two halves of one 64-bit hash; no value exceeds 6.7."""
     return _drawn("normals", seed, counters)

@@ -1,0 +1,153 @@
+"""K encoders of one shape on K batches of bits, as one program that does only what the answer needs.
+
+The function is `teeter.models.Encoder`'s, each model with its own weights and inputs, and so are the gradients. Three
+savings, none of which is an approximation:
+
+- Before the first layer a position is one of two vectors, as its bit is: 2n of them, whatever the batch. Queries, keys,
+  scores and values (through the output matrix) are tables of these; a batch only picks from them. What the first
+  attention gives is then one product of its weights, (batch n) x (2n heads), with the table of values.
+- Only the last position is read out, so the last layer has one query. Its score with position j is
+  q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
+- A bias of keys adds the same to all scores of a query, which softmax does not see.
+
+With dimension d and n positions, 2 d^2 + 2 n d heads multiplications a position remain of 12 d^2 (two layers,
+feed-forward width d).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from teeter.models import Encoder
+from teeter.models.block import Block
+
+__all__ = ["stacked_encoder"]
+
+Weights = dict[str, Tensor]
+
+
+def stacked_encoder(model: Encoder, weights: Weights, bits: Tensor) -> Tensor:
+    """The answers (K, batch) of encoders shaped like `model`, with weights (K, ...) by name, to bits (K, batch, n).
+
+    >>> model = Encoder(length=4, dim=8)
+    >>> weights = {name: part.expand(3, *part.shape) for name, part in model.named_parameters()}
+    >>> bits = torch.ones(3, 5, 4)
+    >>> torch.allclose(stacked_encoder(model, weights, bits)[2], model(bits[2]), atol=1e-6)
+    True
+    """
+    table = _table(model, weights, bits.shape[-1])
+    shape = cast(Block, model.layers[0])
+    heads, norm, last = shape.attention.heads, "pre" if shape.pre else "post", len(model.layers) - 1
+    if last == 0:
+        x = _pick(table, bits)
+        x = _last_layer(_part(weights, "layers.0."), x, heads, norm)
+    else:
+        x = _first_layer(_part(weights, "layers.0."), table, bits, heads, norm)
+        for i in range(1, last):
+            x = _layer(_part(weights, f"layers.{i}."), x, heads, norm)
+        x = _last_layer(_part(weights, f"layers.{last}."), x, heads, norm)
+    if norm == "pre":
+        x = _normed(x, weights, "norm")
+    return _linear(x, weights, "head").squeeze(-1)
+
+
+def _part(weights: Weights, prefix: str) -> Weights:
+    return {name.removeprefix(prefix): part for name, part in weights.items() if name.startswith(prefix)}
+
+
+def _table(model: Encoder, weights: Weights, n: int) -> Tensor:
+    """The vectors that positions can have: (K, n, 2, dim), of bit +1 and of bit -1."""
+    token, position = weights["embedding.token.weight"].unsqueeze(1), weights["embedding.position.weight"][:, :n]
+    position = position.unsqueeze(2)
+    if model.embedding.positions == "sum":
+        return token + position
+    shape = (len(token), n, 2, token.shape[-1])
+    return torch.cat([token.expand(shape), position.expand(shape)], -1)
+
+
+def _pick(table: Tensor, bits: Tensor) -> Tensor:
+    """The vectors of these bits: (K, batch, n, ...), where gathering would be slow to differentiate."""
+    plus, minus = table[:, :, 0].unsqueeze(1), table[:, :, 1].unsqueeze(1)
+    negative = (bits < 0).to(table.dtype)
+    negative = negative.reshape(*negative.shape, *[1] * (table.ndim - 3))
+    return plus + negative * (minus - plus)
+
+
+def _linear(x: Tensor, weights: Weights, name: str) -> Tensor:
+    """Each model's own linear map of (K, ..., in)."""
+    weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    flat = x.reshape(len(x), -1, x.shape[-1])
+    answer = torch.baddbmm(bias.unsqueeze(1), flat, weight.transpose(1, 2))
+    return answer.reshape(*x.shape[:-1], -1)
+
+
+def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
+    scale, shift = (weights[f"{name}.{part}"] for part in ("weight", "bias"))
+    shape = (len(x), *[1] * (x.ndim - 2), x.shape[-1])
+    return F.layer_norm(x, x.shape[-1:]) * scale.view(shape) + shift.view(shape)
+
+
+def _feed_forward(x: Tensor, weights: Weights) -> Tensor:
+    return _linear(_linear(x, weights, "up").relu(), weights, "down")
+
+
+def _after(x: Tensor, attended: Tensor, weights: Weights, norm: str) -> Tensor:
+    """The rest of a layer: sum, norm, feed-forward network, sum, norm."""
+    if norm == "pre":
+        x = x + attended
+        return x + _feed_forward(_normed(x, weights, "norm2"), weights)
+    x = _normed(x + attended, weights, "norm1")
+    return _normed(x + _feed_forward(x, weights), weights, "norm2")
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    return x.unflatten(-1, (heads, -1))
+
+
+def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm: str) -> Tensor:
+    models, n, _, dim = table.shape
+    source = _normed(table, weights, "norm1") if norm == "pre" else table
+    query, key, value = (
+        _heads(_linear(source, weights, f"attention.{name}"), heads) for name in ("query", "key", "value")
+    )
+    # (K, n, 2, heads, n, 2): how much a position with its bit looks at another with its bit.
+    scores = torch.einsum("kiahd,kjbhd->kiahjb", query, key) / math.sqrt(dim // heads)
+    picked = _pick(scores, bits)  # (K, batch, n, heads, n, 2), of both bits that each other position might have
+    is_there = torch.stack([bits > 0, bits < 0], -1)[:, :, None, None]
+    chances = picked.masked_fill(~is_there, -math.inf).flatten(-2).softmax(-1)  # over 2n, of which n are there
+    outward = _heads(weights["attention.output.weight"], heads)  # (K, out, heads, inside)
+    values = torch.einsum("kjbhd,kohd->khjbo", value, outward).reshape(models, -1, dim)
+    attended = torch.baddbmm(
+        weights["attention.output.bias"].unsqueeze(1), chances.reshape(models, -1, heads * 2 * n), values
+    )
+    return _after(_pick(table, bits), attended.view(models, -1, n, dim), weights, norm)
+
+
+def _layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
+    """A layer of which all positions are needed, in plain steps."""
+    source = _normed(x, weights, "norm1") if norm == "pre" else x
+    query, key, value = (
+        _heads(_linear(source, weights, f"attention.{name}"), heads).transpose(2, 3)
+        for name in ("query", "key", "value")
+    )
+    chances = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
+    attended = _linear((chances @ value).transpose(2, 3).flatten(-2), weights, "attention.output")
+    return _after(x, attended, weights, norm)
+
+
+def _last_layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
+    """The last position's answer alone, (K, batch, dim)."""
+    source = _normed(x, weights, "norm1") if norm == "pre" else x
+    query = _heads(_linear(source[:, :, -1], weights, "attention.query"), heads)
+    key = _heads(weights["attention.key.weight"].transpose(1, 2), heads)  # (K, in, heads, inside)
+    asked = torch.einsum("kbhd,kihd->kbhi", query, key) / math.sqrt(query.shape[-1])
+    chances = torch.einsum("kbhi,kbji->kbhj", asked, source).softmax(-1)
+    seen = torch.einsum("kbhj,kbji->kbhi", chances, source)
+    value = _heads(weights["attention.value.weight"].transpose(1, 2), heads)
+    mixed = torch.einsum("kbhi,kihd->kbhd", seen, value).flatten(-2) + weights["attention.value.bias"].unsqueeze(1)
+    return _after(x[:, :, -1], _linear(mixed, weights, "attention.output"), weights, norm)

@@ -1,0 +1,45 @@
+"""The fast program against the model itself, one by one, in float64: answers and gradients."""
+
+import pytest
+import torch
+
+from teeter.models import Encoder
+from teeter.train.stacked_encoder import stacked_encoder
+
+SHAPES = [
+    dict(layers=2),
+    dict(layers=1),
+    dict(layers=3, heads=1),
+    dict(layers=2, norm="pre", heads=4),
+    dict(layers=1, norm="pre"),
+    dict(layers=2, positions="concatenate", width=12),
+]
+
+
+def stack(models):
+    return {
+        name: torch.stack([dict(m.named_parameters())[name].detach() for m in models]).requires_grad_()
+        for name, _ in models[0].named_parameters()
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("n", [6, 3])
+def test_answers_and_gradients_are_the_models_own(shape, n):
+    torch.manual_seed(0)
+    models = [Encoder(length=6, dim=8, same_start=False, **shape).double() for _ in range(3)]
+    for model in models:  # biases and norms begin at 0 and 1, where a mistake could hide
+        for part in model.parameters():
+            part.data += 0.3 * torch.randn_like(part)
+    bits = 1 - 2 * torch.randint(0, 2, (3, 7, n))
+    weights = stack(models)
+    answers = stacked_encoder(models[0], weights, bits)
+    (answers**2).sum().backward()
+    for k, model in enumerate(models):
+        own = model(bits[k])
+        assert torch.allclose(answers[k], own, rtol=1e-12, atol=1e-12)
+        model.zero_grad()
+        (own**2).sum().backward()
+        for name, part in model.named_parameters():
+            grad = torch.zeros_like(part) if weights[name].grad is None else weights[name].grad[k]
+            assert torch.allclose(grad, part.grad, rtol=1e-9, atol=1e-11), name
