@@ -1,0 +1,36 @@
+"""Training: the one loop, its recipe, its streams, and what is measured along the way."""
+
+from teeter.train import measures
+from teeter.train.checkpoint import Checkpoint, read_checkpoint, same_run, write_checkpoint
+from teeter.train.loop import Progress, Trained, train
+from teeter.train.losses import LOSSES
+from teeter.train.measures import Measure
+from teeter.train.optimizers import OPTIMIZERS
+from teeter.train.recipe import SCHEDULES, Recipe, rate_at, rates
+from teeter.train.run import Diverged, Penalty
+from teeter.train.streams import Augment, Stream, bit_stream, shuffled, whole
+
+__all__ = [
+    "Augment",
+    "Checkpoint",
+    "Diverged",
+    "LOSSES",
+    "Measure",
+    "OPTIMIZERS",
+    "Penalty",
+    "Progress",
+    "Recipe",
+    "SCHEDULES",
+    "Stream",
+    "Trained",
+    "bit_stream",
+    "measures",
+    "rate_at",
+    "rates",
+    "read_checkpoint",
+    "same_run",
+    "shuffled",
+    "train",
+    "whole",
+    "write_checkpoint",
+]

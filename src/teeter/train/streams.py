@@ -1,0 +1,120 @@
+"""Where batches come from: a stream is a pure function from the number of a step to (inputs, targets).
+
+Nothing is carried from one step to the next, so a run that is resumed, or one model of many, sees the batches it would
+have seen. All tensors stay on the device they are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from teeter import counter
+from teeter.data import labelled_bits
+from teeter.errors import InputError
+from teeter.perturb.inputs import Inputs, count, device_of, take
+
+__all__ = ["Augment", "Stream", "bit_stream", "shuffled", "whole"]
+
+Stream: TypeAlias = Callable[[int], tuple[Inputs, Tensor]]
+Augment: TypeAlias = Callable[..., Inputs]  # (inputs, index of each in the data set, seed=, epoch=) -> inputs
+
+
+def bit_stream(
+    f: Callable[[Tensor], Tensor],
+    n: int,
+    batch: int,
+    seed: int,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Stream:
+    """Uniform strings of n bits ±1, new ones at every step, with what a function on the cube says of them (H 7.1).
+
+    >>> from teeter import cube
+    >>> x, y = bit_stream(cube.parity, 6, batch=4, seed=0)(17)
+    >>> x.shape, torch.equal(y, x.prod(-1))
+    (torch.Size([4, 6]), True)
+    """
+    if n < 1 or batch < 1:
+        raise InputError(f"a batch has at least one string of at least one bit, got {batch} of {n}")
+
+    def stream(step: int) -> tuple[Tensor, Tensor]:
+        return labelled_bits(f, n, batch, seed=seed, step=step, device=device, dtype=dtype)
+
+    return stream
+
+
+def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Augment | None = None) -> Stream:
+    """All inputs once, in a random order, then all of them again in another: epochs without replacement.
+
+    The order of an epoch is a pure function of (seed, epoch). Every batch is full: one that reaches the end of an epoch
+    goes on with the first of the next. `augment(inputs, index, seed=, epoch=)` may change what a batch holds, as
+    `teeter.data.crop_and_flip` does.
+
+    >>> stream = shuffled(torch.arange(6), torch.arange(6), batch=4, seed=0)
+    >>> torch.cat([stream(step)[0] for step in range(3)]).view(2, 6).sort().values
+    tensor([[0, 1, 2, 3, 4, 5],
+            [0, 1, 2, 3, 4, 5]])
+    """
+    size, place = _paired(inputs, targets), device_of(inputs)
+    if batch < 1:
+        raise InputError(f"a batch has at least one input, got {batch}")
+    orders: dict[int, Tensor] = {}  # the one or two epochs in use, so that each is sorted once
+
+    def order(epoch: int) -> Tensor:
+        if epoch not in orders:
+            for old in [known for known in orders if known < epoch - 1 or known > epoch]:
+                del orders[old]
+            orders[epoch] = counter.bits(seed, epoch, torch.arange(size, device=place)).argsort(stable=True)
+        return orders[epoch]
+
+    def part(epoch: int, first: int, last: int) -> tuple[Inputs, Tensor]:
+        index = order(epoch)[first:last]
+        chosen = take(inputs, index)
+        return (chosen if augment is None else augment(chosen, index, seed=seed, epoch=epoch)), targets[index]
+
+    def stream(step: int) -> tuple[Inputs, Tensor]:
+        pieces = [part(*piece) for piece in _pieces(step * batch, (step + 1) * batch, size)]
+        return pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+    return stream
+
+
+def whole(inputs: Inputs, targets: Tensor) -> Stream:
+    """The same batch at every step: all there is (V 7.3 trains on all pairs at once).
+
+    >>> whole(torch.zeros(5, 2), torch.zeros(5))(3)[0].shape
+    torch.Size([5, 2])
+    """
+    _paired(inputs, targets)
+    return lambda step: (inputs, targets)
+
+
+def _paired(inputs: Inputs, targets: Tensor) -> int:
+    """How many inputs there are, each with a target beside it."""
+    size = count(inputs)
+    if targets.ndim < 1 or len(targets) != size or targets.device != device_of(inputs):
+        raise InputError(
+            f"{size} inputs on {device_of(inputs)} have as many targets there, "
+            f"got {tuple(targets.shape)} on {targets.device}"
+        )
+    return size
+
+
+def _pieces(start: int, stop: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """The stretch start .. stop of all epochs in a row as (epoch, first, last) within each."""
+    while start < stop:
+        epoch, first = divmod(start, size)
+        last = min(size, first + stop - start)
+        yield epoch, first, last
+        start += last - first
+
+
+def _joined(pieces: list[tuple[Any, Tensor]]) -> tuple[Inputs, Tensor]:
+    inputs, targets = zip(*pieces, strict=True)
+    if isinstance(inputs[0], Tensor):
+        return torch.cat(inputs), torch.cat(targets)
+    return {name: torch.cat([each[name] for each in inputs]) for name in inputs[0]}, torch.cat(targets)
