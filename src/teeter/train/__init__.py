@@ -8,6 +8,9 @@ from teeter.train.measures import Measure
 from teeter.train.optimizers import OPTIMIZERS
 from teeter.train.recipe import SCHEDULES, Recipe, rate_at, rates
 from teeter.train.run import Diverged, Penalty
+from teeter.train.stack import Stack
+from teeter.train.stack_loop import train_stack
+from teeter.train.stack_streams import StackStream, bit_streams, together
 from teeter.train.streams import Augment, Stream, bit_stream, shuffled, whole
 
 __all__ = [
@@ -21,16 +24,21 @@ __all__ = [
     "Progress",
     "Recipe",
     "SCHEDULES",
+    "Stack",
+    "StackStream",
     "Stream",
     "Trained",
     "bit_stream",
+    "bit_streams",
     "measures",
     "rate_at",
     "rates",
     "read_checkpoint",
     "same_run",
     "shuffled",
+    "together",
     "train",
+    "train_stack",
     "whole",
     "write_checkpoint",
 ]

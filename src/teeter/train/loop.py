@@ -25,7 +25,7 @@ from teeter.train.run import Penalty, Row, Run
 from teeter.train.state import fingerprint, own_randomness, weights_of
 from teeter.train.streams import Stream
 
-__all__ = ["Progress", "Trained", "train"]
+__all__ = ["Progress", "Trained", "row_steps", "train"]
 
 Progress: TypeAlias = Callable[[int, int, Row], None]  # (steps done, of how many, the latest row)
 
@@ -82,7 +82,7 @@ def train(
     ([0, 50, 100], True)
     """
     measures = dict(measures or {})
-    marks = _marks(every, recipe.steps)
+    marks = row_steps(every, recipe.steps)
     batch = stream(0)
     device = _checked(model, batch, recipe, measures, keep)
     longest = max(later - earlier for earlier, later in pairwise(marks))
@@ -121,7 +121,7 @@ def _forward(model: nn.Module, compile: bool | str) -> Callable[[Any], Any]:
     return torch.compile(model, dynamic=False, mode=compile if isinstance(compile, str) else None)
 
 
-def _marks(every: int | Collection[int], steps: int) -> dict[int, None]:
+def row_steps(every: int | Collection[int], steps: int) -> dict[int, None]:
     """The steps after which there is a row, in order."""
     listed = range(0, steps, every) if isinstance(every, int) and every > 0 else every
     if isinstance(listed, int) or not all(isinstance(step, int) and 0 <= step <= steps for step in listed):

@@ -1,0 +1,76 @@
+"""Batches for a stack: a function from the number of a step to (inputs, targets), each with a row for every model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from teeter import counter
+from teeter.errors import InputError
+from teeter.train.streams import Stream
+
+__all__ = ["StackStream", "bit_streams", "together"]
+
+StackStream: TypeAlias = Callable[[int], tuple[Tensor, Tensor]]
+Function: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def together(streams: Sequence[Stream]) -> StackStream:
+    """The batches of several streams, model k's own in row k.
+
+    >>> from teeter import cube
+    >>> from teeter.train import bit_stream
+    >>> x, y = together([bit_stream(cube.parity, 6, batch=4, seed=seed) for seed in range(3)])(0)
+    >>> x.shape, y.shape
+    (torch.Size([3, 4, 6]), torch.Size([3, 4]))
+    """
+
+    def stream(step: int) -> tuple[Tensor, Tensor]:
+        inputs, targets = zip(*(each(step) for each in streams), strict=True)
+        if not all(isinstance(part, Tensor) for part in inputs):
+            raise InputError("a stack reads tensors, and this stream gives several by name: train the models alone")
+        return torch.stack(inputs), torch.stack(targets)
+
+    return stream
+
+
+def bit_streams(
+    functions: Function | Sequence[Function],
+    n: int,
+    batch: int,
+    seeds: Sequence[int],
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> StackStream:
+    """What `together` gives of a `bit_stream` for each seed, with one function for all or one each, drawn at once.
+
+    >>> from teeter import cube
+    >>> x, y = bit_streams([cube.parity, cube.first], 6, batch=4, seeds=[0, 7])(17)
+    >>> torch.equal(y[0], x[0].prod(-1)), torch.equal(y[1], x[1, :, 0])
+    (True, True)
+    """
+    each = [functions] * len(seeds) if callable(functions) else list(functions)
+    if len(each) != len(seeds) or n < 1 or batch < 1:
+        raise InputError(
+            f"{len(seeds)} seeds have one function or as many, for at least one string of at least one bit; "
+            f"got {len(each)} functions, {batch} strings of {n}"
+        )
+    states = counter.states(seeds, device).view(-1, 1, 1)
+    row, word = torch.arange(batch, device=device).unsqueeze(-1), torch.arange((n + 63) // 64, device=device)
+    place = torch.arange(min(n, 64), device=device)
+    groups = {f: [k for k, other in enumerate(each) if other is f] for f in dict.fromkeys(each)}
+
+    def stream(step: int) -> tuple[Tensor, Tensor]:
+        words = counter.bits(states, torch.full((), step, device=device), row, word)
+        ones = (words.unsqueeze(-1) >> place) & 1
+        x = (1 - 2 * ones.flatten(2)[:, :, :n]).to(dtype)
+        if len(groups) == 1:
+            return x, each[0](x.flatten(0, 1)).view(x.shape[:2])
+        values = [f(x[members].flatten(0, 1)).view(-1, batch) for f, members in groups.items()]
+        order = torch.tensor([k for members in groups.values() for k in members]).argsort()
+        return x, torch.cat(values)[order.to(x.device)]
+
+    return stream

@@ -1,0 +1,143 @@
+"""Model k of a stack is what the loop makes of it alone, to the last digits of float64."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from teeter import cube
+from teeter.errors import InputError
+from teeter.models import Encoder
+from teeter.train import Recipe, bit_stream, bit_streams, together, train, train_stack
+
+FUNCTIONS = [cube.parity, cube.majority, cube.first, cube.majority]
+RATES, DECAYS = (1e-2, 3e-3, 1e-3, 5e-3), (0.0, 0.1, 0.5, 0.01)
+
+
+def encoders(dtype=torch.float64):
+    torch.manual_seed(0)
+    return [Encoder(length=5, dim=8).to(dtype) for _ in range(4)]
+
+
+def networks(dtype=torch.float64):
+    torch.manual_seed(0)
+    shape = (nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1), nn.Flatten(0))
+    return [nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1), nn.Flatten(0)).to(dtype) for _ in shape]
+
+
+def recipes(**more):
+    each = Recipe(steps=200, batch=16, **more)
+    return [replace(each, rate=rate, weight_decay=decay) for rate, decay in zip(RATES, DECAYS, strict=True)]
+
+
+def streams(dtype=torch.float64):
+    return [bit_stream(f, 5, 16, seed=k, dtype=dtype) for k, f in enumerate(FUNCTIONS)]
+
+
+CASES = [
+    (encoders, dict(optimizer="adamw")),
+    (encoders, dict(optimizer="adamw", clip=0.5, schedule="cosine", warmup=20)),
+    (networks, dict(optimizer="adam", schedule="step:50")),
+    (networks, dict(optimizer="sgd", clip=0.3)),
+    (networks, dict(optimizer="adamw", schedule="linear")),
+]
+
+
+@pytest.mark.parametrize(("make", "more"), CASES, ids=lambda case: getattr(case, "__name__", None) or str(case))
+def test_each_model_is_trained_as_if_alone(make, more):
+    norm = {"norm": lambda model: sum(float(part.square().sum()) for part in model.parameters())}
+    stacked = train_stack(
+        make(), bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64), recipes(**more), every=80, measures=norm
+    )
+    for made, model, stream, recipe in zip(stacked, make(), streams(), recipes(**more), strict=True):
+        alone = train(model, stream, recipe, every=80, measures=norm)
+        for own, part in zip(alone.model.parameters(), made.model.parameters(), strict=True):
+            assert torch.allclose(own, part, rtol=1e-9, atol=1e-9)
+        assert [row["step"] for row in made.rows] == [0, 80, 160, 200]
+        for mine, theirs in zip(made.rows, alone.rows, strict=True):
+            assert mine.keys() == theirs.keys()
+            assert (mine["loss"] is None) == (theirs["loss"] is None) == (mine["step"] == 0)
+            first = {"loss": 0.0} if mine["step"] == 0 else {}
+            assert mine | first == pytest.approx(theirs | first, rel=1e-9)
+        assert made.stopped == alone.stopped == "done"
+
+
+def test_streams_drawn_at_once_are_those_drawn_one_by_one():
+    for n in (5, 64, 70):
+        one_by_one = together([bit_stream(f, n, 7, seed=seed) for f, seed in zip(FUNCTIONS, (3, 1, 4, 1), strict=True)])
+        at_once = bit_streams(FUNCTIONS, n, 7, seeds=(3, 1, 4, 1))
+        for step in (0, 9):
+            for mine, theirs in zip(at_once(step), one_by_one(step), strict=True):
+                assert torch.equal(mine, theirs.to(mine.dtype))
+    with pytest.raises(InputError, match="2 seeds have one function or as many"):
+        bit_streams(FUNCTIONS, 5, 7, seeds=(0, 1))
+    with pytest.raises(InputError, match="a stack reads tensors"):
+        together([lambda step: ({"a": torch.ones(1)}, torch.ones(1))])(0)
+
+
+def test_killed_and_resumed(tmp_path):
+    """Interrupted wherever it may be, the same command goes on to the same rows and weights, bit for bit."""
+    stream = bit_streams(FUNCTIONS, 5, 16, range(4))
+
+    def run(folder=None, end=None):
+        def halting(step):
+            if step == end:
+                raise RuntimeError("killed")
+            return stream(step)
+
+        recipe = [replace(each, steps=60) for each in recipes()]
+        return train_stack(encoders(torch.float32), halting, recipe, every=20, folder=folder, keep=7)
+
+    whole = run()
+    for end in (1, 7, 8, 20, 21, 33, 40, 55, 59):
+        folder = tmp_path / str(end)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(folder, end)
+        for made, again in zip(whole, run(folder), strict=True):
+            assert again.rows == made.rows
+            assert all(map(torch.equal, made.model.parameters(), again.model.parameters()))
+    with pytest.raises(InputError, match="is of another run"):
+        train_stack(encoders(torch.float32), stream, [replace(each, steps=61) for each in recipes()], folder=folder)
+
+
+def test_one_that_diverges_leaves_the_others_alone():
+    def run(first):
+        each = [replace(recipe, steps=40, optimizer="sgd") for recipe in recipes()]
+        each[0] = replace(each[0], rate=first)
+        return train_stack(networks(), bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64), each, every=10)
+
+    wild, tame = run(1e9), run(1e-3)
+    assert [made.stopped for made in wild] == ["diverged", "done", "done", "done"]
+    assert len(wild[0].rows) < 5
+    for one, other in zip(wild[1:], tame[1:], strict=True):
+        assert one.rows == other.rows
+
+
+def test_interrupted(tmp_path):
+    stream, recipe = bit_streams(cube.first, 5, 16, range(4)), Recipe(steps=30, batch=16)
+
+    def stop(step, steps, row):
+        if step == 13:
+            raise KeyboardInterrupt
+
+    made = train_stack(networks(torch.float32), stream, recipe, every=10, folder=tmp_path, progress=stop)
+    assert {each.stopped for each in made} == {"interrupted"}
+    assert made[0].steps == 13
+    again = train_stack(networks(torch.float32), stream, recipe, every=10, folder=tmp_path)
+    assert [row["step"] for row in again[3].rows] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("models", "recipe", "message"),
+    [
+        ([], [], "0 models have one recipe or as many"),
+        (networks()[:2], [Recipe()] * 3, "2 models have one recipe or as many, got 3"),
+        (networks()[:2], [Recipe(), Recipe(steps=7)], "differ in rate, schedule, warmup and weight decay"),
+        ([nn.Linear(2, 1), nn.Linear(3, 1)], Recipe(), "models of one shape"),
+        ([nn.BatchNorm1d(3)] * 2, Recipe(), "has buffers"),
+    ],
+)
+def test_what_cannot_be_stacked(models, recipe, message):
+    with pytest.raises(InputError, match=message):
+        train_stack(models, bit_streams(cube.first, 5, 16, range(2)), recipe)
