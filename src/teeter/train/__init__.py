@@ -1,6 +1,7 @@
 """Training: the one loop, its recipe, its streams, and what is measured along the way."""
 
 from teeter.train import measures
+from teeter.train.bar import bar
 from teeter.train.checkpoint import Checkpoint, read_checkpoint, same_run, write_checkpoint
 from teeter.train.loop import Progress, Trained, train
 from teeter.train.losses import LOSSES
@@ -28,6 +29,7 @@ __all__ = [
     "StackStream",
     "Stream",
     "Trained",
+    "bar",
     "bit_stream",
     "bit_streams",
     "measures",

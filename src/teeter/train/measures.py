@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter import measure
-from teeter.errors import InputError
+from teeter.errors import InputError, UnknownName
 from teeter.measure import Estimate, Tally
 from teeter.measure.changes import answers
 from teeter.measure.forward import Batches
@@ -51,6 +51,8 @@ def accuracy(inputs: Inputs, labels: Tensor, *, batch: int = _BATCH) -> Measure:
 
 def loss(inputs: Inputs, targets: Tensor, kind: str = "mse", *, batch: int = _BATCH) -> Measure:
     """The mean loss on inputs that stay the same, in evaluation mode."""
+    if kind not in LOSSES:
+        raise UnknownName("loss", kind, LOSSES)
 
     def measured(model: Callable[[Any], Any]) -> float:
         return float(LOSSES[kind](_outputs(model, inputs, batch), targets))

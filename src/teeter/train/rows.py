@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure import Estimate
@@ -64,7 +64,7 @@ def _columns(name: str, found: Any) -> dict[str, float]:
 
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value)
+        return float(value.detach() if isinstance(value, Tensor) else value)
     except (TypeError, ValueError):
         raise InputError(
             f"a measure answers with a number, an Estimate or a mapping of numbers, but '{name}' gave {value!r}"

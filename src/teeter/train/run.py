@@ -118,7 +118,7 @@ class Run:
             what = f"loss of step {last + bad[0]} is {loss}" + (f" and its penalty {penalty}" if self.penalty else "")
             raise Diverged(f"the {what}: {_ADVICE}", self.rows)
         if not bool(torch.stack([torch.isfinite(weight).all() for weight in self.trained]).all()):
-            raise Diverged(f"after {self.step} steps some weights are NaN or infinite: {_ADVICE}", self.rows)
+            raise Diverged(f"after step {self.step - 1} some weights are NaN or infinite: {_ADVICE}", self.rows)
         return seen
 
     def save(self, folder: Path | str, identity: Mapping[str, Any]) -> None:

@@ -1,0 +1,54 @@
+"""Two losses by their definitions, and shapes that do not fit."""
+
+import math
+
+import pytest
+import torch
+
+from teeter.errors import InputError
+from teeter.train import LOSSES
+from teeter.train.losses import cross_entropy, mse
+
+
+def test_by_definition():
+    outputs, targets = torch.randn(7, 3, dtype=torch.float64), torch.tensor([0, 2, 1, 1, 0, 2, 2])
+    chances = [float(row.exp()[k] / row.exp().sum()) for row, k in zip(outputs, targets, strict=True)]
+    byhand = -sum(math.log(chance) for chance in chances) / 7
+    assert float(LOSSES["cross-entropy"](outputs, targets)) == pytest.approx(byhand, rel=1e-14)
+    signs = torch.tensor([1, -1, 1, 1, -1, 1, -1])
+    byhand = sum((float(a) - int(b)) ** 2 for a, b in zip(outputs[:, 0], signs, strict=True)) / 7
+    assert float(LOSSES["mse"](outputs[:, 0], signs)) == pytest.approx(byhand, rel=1e-14)
+
+
+def test_one_output_may_have_an_axis_of_its_own():
+    outputs, targets = torch.randn(5, 1), torch.randn(5)
+    assert mse(outputs, targets) == mse(outputs.squeeze(-1), targets)
+
+
+def test_sequences_of_targets():
+    outputs, targets = torch.randn(4, 6, 3), torch.randint(0, 3, (4, 6))
+    each = torch.stack([cross_entropy(a, b) for a, b in zip(outputs, targets, strict=True)])
+    assert float(cross_entropy(outputs, targets)) == pytest.approx(float(each.mean()), rel=1e-6)
+    assert mse(outputs[..., 0], targets).shape == ()
+
+
+def test_few_bits_are_summed_in_many():
+    for loss, targets in ((mse, torch.ones(4096)), (cross_entropy, torch.zeros(4096, dtype=torch.int64))):
+        outputs = torch.full((4096, 1) if loss is mse else (4096, 2), 0.5, dtype=torch.bfloat16)
+        assert loss(outputs, targets).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "targets"),
+    [
+        (mse, torch.zeros(4, 2), torch.zeros(4)),
+        (mse, torch.zeros(4), torch.zeros(4, 1)),
+        (mse, torch.zeros(4), torch.zeros(3)),
+        (cross_entropy, torch.zeros(4), torch.zeros(4, dtype=torch.int64)),
+        (cross_entropy, torch.zeros(4, 3), torch.zeros(3, dtype=torch.int64)),
+        (cross_entropy, torch.zeros(4, 3), torch.zeros(4)),
+    ],
+)
+def test_shapes_that_do_not_match(loss, outputs, targets):
+    with pytest.raises(InputError, match=r"got \(4"):
+        loss(outputs, targets)
