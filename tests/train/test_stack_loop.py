@@ -114,6 +114,46 @@ def test_one_that_diverges_leaves_the_others_alone():
         assert one.rows == other.rows
 
 
+def test_models_that_are_done_are_dropped(tmp_path):
+    """Three of four end early; what is left is a smaller stack, and the last one is as if it had been alone."""
+
+    def run(folder=None, end=None):
+        stream = bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64)
+
+        def watched(step):
+            if step == end:
+                raise RuntimeError("killed")
+            return stream(step)
+
+        early = lambda row: row["step"] >= {1e-2: 20, 3e-3: 20, 1e-3: 60, 5e-3: 1000}[row["rate"]]  # noqa: E731
+        each = [replace(recipe, steps=80) for recipe in recipes()]
+        return train_stack(encoders(), watched, each, every=20, until=early, folder=folder, keep=5)
+
+    made = run()
+    assert [(each.stopped, each.steps) for each in made] == [("until", 20), ("until", 20), ("until", 60), ("done", 80)]
+    for k, each in enumerate(made):
+        recipe = replace(recipes()[k], steps=each.steps)
+        alone = train(encoders()[k], streams()[k], recipe, every=20)
+        assert [row["step"] for row in each.rows] == [row["step"] for row in alone.rows]
+        for own, part in zip(alone.model.parameters(), each.model.parameters(), strict=True):
+            assert torch.allclose(own, part, rtol=1e-9, atol=1e-9)
+    for end in (19, 22, 41, 66):
+        with pytest.raises(RuntimeError, match="killed"):
+            run(tmp_path / str(end), end)
+        again = run(tmp_path / str(end))
+        for one, other in zip(made, again, strict=True):
+            assert (one.rows, one.stopped, one.steps) == (other.rows, other.stopped, other.steps)
+            assert all(map(torch.equal, one.model.parameters(), other.model.parameters()))
+
+
+def test_all_of_them_may_end_early():
+    stream = bit_streams(cube.first, 5, 16, range(4))
+    made = train_stack(
+        networks(torch.float32), stream, Recipe(steps=90, batch=16), every=30, until=lambda row: row["step"]
+    )
+    assert [(each.stopped, each.steps) for each in made] == [("until", 30)] * 4
+
+
 def test_interrupted(tmp_path):
     stream, recipe = bit_streams(cube.first, 5, 16, range(4)), Recipe(steps=30, batch=16)
 

@@ -1,0 +1,207 @@
+"""A stack under way: a step of it, its rows, its state to disk and back."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from teeter.errors import InputError
+from teeter.measure.arithmetic import check_arithmetic
+from teeter.train.checkpoint import read_checkpoint, same_run, write_checkpoint
+from teeter.train.interrupts import Interrupts
+from teeter.train.loop import Trained, row_steps
+from teeter.train.measures import Measure
+from teeter.train.recipe import Recipe
+from teeter.train.rows import measured
+from teeter.train.run import Row
+from teeter.train.stack import Stack
+from teeter.train.stack_step import StackStep, facts_of
+from teeter.train.state import fingerprint
+
+__all__ = ["StackRun"]
+
+_AHEAD = 1000  # steps whose rates are sent to the device at once
+
+
+class StackRun:
+    """Models on their way; `step` is how many steps those that go on have done, and `aboard` which models the stack
+    still holds, a row each. Those that have ended are in `ended`, with why and after how many steps."""
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        recipes: list[Recipe],
+        measures: dict[str, Measure],
+        every: int | Collection[int],
+        until: Callable[[Row], bool] | None,
+        compile: bool,
+    ) -> None:
+        if len(recipes) != len(models) or not recipes:
+            raise InputError(f"{len(models)} models have one recipe or as many, got {len(recipes)}")
+        same = [replace(each, rate=1.0, weight_decay=0.0, schedule="constant", warmup=0) for each in recipes]
+        if any(each != same[0] for each in same):
+            raise InputError(
+                "recipes of a stack differ in rate, schedule, warmup and weight decay, and in nothing else"
+            )
+        self.models, self.recipes, self.measures = list(models), recipes, measures
+        self.until, self.compile, self.steps = until, compile, recipes[0].steps
+        self.marks = row_steps(every, self.steps)
+        self.stack = Stack(models)
+        self.device = self.stack.flat.device
+        check_arithmetic(recipes[0].arithmetic, self.device)
+        self.aboard = list(range(len(models)))
+        self.ended: dict[int, tuple[str, int]] = {}
+        self.forward = StackStep(self.stack, recipes[0], compile)
+        longest = max(later - earlier for earlier, later in pairwise(self.marks))
+        # The losses since the latest rows: on the device, so that no step waits for them.
+        self.seen = torch.zeros(longest, len(models), dtype=torch.float64, device=self.device)
+        self.step, self.latest = 0, -1  # steps done, and those done when the latest rows were made
+        self.rows: list[list[Row]] = [[] for _ in models]
+        self.seconds = self.measuring = 0.0
+        self.facts: tuple[int, Tensor] = (-_AHEAD, self.seen[:0])
+        self.clock = time.perf_counter()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether this step was measured."""
+        return self.latest == self.step
+
+    @property
+    def going(self) -> list[int]:
+        """The models that have not ended."""
+        return [k for k in self.aboard if k not in self.ended]
+
+    @property
+    def latest_row(self) -> Row:
+        return max((rows[-1] for rows in self.rows if rows), key=lambda row: row["step"])
+
+    def advance(self, inputs: Tensor, targets: Tensor) -> None:
+        """One step on a batch for every model, of which those aboard take theirs."""
+        if len(self.aboard) < len(inputs):
+            some = torch.tensor(self.aboard, device=self.device)
+            inputs, targets = inputs[some], targets[some]
+        begin, table = self.facts
+        if not begin <= self.step < begin + len(table):
+            begin = self.step
+            recipes = [self.recipes[k] for k in self.aboard]
+            table = facts_of(recipes, begin, min(begin + _AHEAD, self.steps), self.stack.flat)
+            self.facts = begin, table
+        self.forward(inputs, targets, table[self.step - begin])
+        self.seen[self.step - max(self.latest, 0), : len(self.aboard)].copy_(self.forward.losses)
+        self.step += 1
+
+    def measure(self, interrupts: Interrupts) -> None:
+        """One row for every model that goes on; where it is interrupted there is none, and a resumed run makes them."""
+        losses = self.seen[: self.step - max(self.latest, 0), : len(self.aboard)].cpu()
+        self.seconds += self.lap()
+        rates = facts_of(self.recipes, max(self.step - 1, 0), max(self.step, 1), self.seen)[0, :, 0].tolist()
+        sound = torch.isfinite(losses).all(0) & torch.isfinite(self.stack.flat).all(1).cpu()
+        alone = copy.deepcopy(self.stack.shape)
+        fresh: dict[int, Row] = {}
+        for place, k in enumerate(self.aboard):
+            if k in self.ended or not sound[place]:
+                continue
+            loss = float(losses[:, place].mean()) if len(losses) else None
+            row = {"step": self.step, "loss": loss, "rate": rates[k]}
+            fresh[k] = row | measured(self.stack.put(place, alone), self.measures, self.device)
+            if interrupts.asked:  # a measure may answer an interrupt with what it has seen by then
+                raise KeyboardInterrupt
+        for place, k in enumerate(self.aboard):
+            if k in fresh:
+                self.rows[k].append(fresh[k])
+            if k in self.ended:
+                continue
+            if k not in fresh:
+                self._end(place, "diverged")
+            elif self.until is not None and self.until(fresh[k]):
+                self._end(place, "until")
+        self.latest = self.step
+        if len(self.going) <= len(self.aboard) / 2 and self.going:
+            self._shrink()
+        self.measuring += self.lap()
+
+    def _end(self, place: int, why: str) -> None:
+        """What a model is now is what it stays: its row of the stack is computed on, but looked at no more."""
+        k = self.aboard[place]
+        self.stack.put(place, self.models[k])
+        self.ended[k] = (why, self.step)
+
+    def _shrink(self) -> None:
+        """Go on with those that have not ended."""
+        kept = [place for place, k in enumerate(self.aboard) if k not in self.ended]
+        self._load(
+            self.stack.flat.detach()[kept], self.forward.moments[:, kept], [self.aboard[place] for place in kept]
+        )
+
+    def _load(self, flat: Tensor, moments: Tensor, aboard: list[int]) -> None:
+        """A stack of these models with these weights."""
+        if aboard != self.aboard:
+            self.stack = Stack([copy.deepcopy(self.stack.shape) for _ in aboard])
+            self.forward = StackStep(self.stack, self.recipes[0], self.compile)
+            self.aboard, self.facts = aboard, (-_AHEAD, self.seen[:0])
+        with torch.no_grad():
+            self.stack.flat.copy_(flat)
+            self.forward.moments.copy_(moments)
+
+    def save(self, folder: Path | str, identity: Mapping[str, Any]) -> None:
+        """The state to disk."""
+        self.seconds += self.lap()
+        tensors = {"flat": self.stack.flat.detach(), "moments": self.forward.moments, "seen": self.seen}
+        for k in self.ended:
+            tensors[f"ended.{k}"] = torch.cat([part.detach().reshape(-1) for part in self.models[k].parameters()])
+        facts = {name: getattr(self, name) for name in ("step", "latest", "aboard", "rows", "seconds", "measuring")}
+        facts["ended"] = [[k, *why] for k, why in self.ended.items()]
+        write_checkpoint(folder, tensors, {**facts, "run": dict(identity)})
+
+    def resume(self, folder: Path | str, identity: Mapping[str, Any]) -> None:
+        """The state from disk, where there is one; one of another run is an error."""
+        found = read_checkpoint(folder)
+        if found is None:
+            return
+        same_run(folder, found.facts["run"], identity)
+        self._load(found.tensors["flat"], found.tensors["moments"], found.facts["aboard"])
+        self.seen.copy_(found.tensors["seen"])
+        for name in ("step", "latest", "rows", "seconds", "measuring"):
+            setattr(self, name, found.facts[name])
+        self.ended = {k: (why, step) for k, why, step in found.facts["ended"]}
+        for k in self.ended:
+            nn.utils.vector_to_parameters(found.tensors[f"ended.{k}"].to(self.device), self.models[k].parameters())
+        self.lap()
+
+    def identity(self, batch: tuple[Tensor, Tensor]) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be of this run, in a form that JSON gives back as it was."""
+        return {
+            "recipes": [asdict(recipe) for recipe in self.recipes],
+            "model": type(self.stack.shape).__name__,
+            "initial weights": fingerprint({"flat": self.stack.flat.detach()}),
+            "first batch": fingerprint(dict(zip(("inputs", "targets"), batch, strict=True))),
+            "measures": list(self.measures),
+            "rows": fingerprint({"marks": torch.tensor(list(self.marks))}),
+            "until": self.until is not None,
+            "compile": self.compile,
+            "device": self.device.type,
+        }
+
+    def finished(self) -> list[Trained]:
+        """Every model with its weights, its rows, and why it ended; time is shared out evenly."""
+        share = self.seconds / len(self.models), self.measuring / len(self.models)
+        for place, k in enumerate(self.aboard):
+            if k not in self.ended:
+                self._end(place, "done" if self.step == self.steps and self.has_rows else "interrupted")
+        return [
+            Trained(model.eval(), self.rows[k], self.ended[k][1], self.ended[k][0], *share)
+            for k, model in enumerate(self.models)
+        ]
+
+    def lap(self) -> float:
+        """The seconds since the last call."""
+        before, self.clock = self.clock, time.perf_counter()
+        return self.clock - before
