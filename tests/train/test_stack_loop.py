@@ -175,6 +175,8 @@ def test_interrupted(tmp_path):
         (networks()[:2], [Recipe()] * 3, "2 models have one recipe or as many, got 3"),
         (networks()[:2], [Recipe(), Recipe(steps=7)], "differ in rate, schedule, warmup and weight decay"),
         ([nn.Linear(2, 1), nn.Linear(3, 1)], Recipe(), "models of one shape"),
+        ([Encoder(length=4, dim=8, heads=heads) for heads in (1, 2)], Recipe(), "models of one shape"),
+        ([Encoder(length=4, dim=8, norm=norm) for norm in ("post", "pre")], Recipe(), "models of one shape"),
         ([nn.BatchNorm1d(3)] * 2, Recipe(), "has buffers"),
     ],
 )

@@ -5,6 +5,7 @@ from teeter.train.bar import bar
 from teeter.train.checkpoint import Checkpoint, read_checkpoint, same_run, write_checkpoint
 from teeter.train.loop import Progress, Trained, train
 from teeter.train.losses import LOSSES
+from teeter.train.many import Job, train_many
 from teeter.train.measures import Measure
 from teeter.train.optimizers import OPTIMIZERS
 from teeter.train.recipe import SCHEDULES, Recipe, rate_at, rates
@@ -12,12 +13,14 @@ from teeter.train.run import Diverged, Penalty
 from teeter.train.stack import Stack
 from teeter.train.stack_loop import train_stack
 from teeter.train.stack_streams import StackStream, bit_streams, together
-from teeter.train.streams import Augment, Stream, bit_stream, shuffled, whole
+from teeter.train.streams import Augment, BitStream, Stream, bit_stream, shuffled, whole
 
 __all__ = [
     "Augment",
+    "BitStream",
     "Checkpoint",
     "Diverged",
+    "Job",
     "LOSSES",
     "Measure",
     "OPTIMIZERS",
@@ -40,6 +43,7 @@ __all__ = [
     "shuffled",
     "together",
     "train",
+    "train_many",
     "train_stack",
     "whole",
     "write_checkpoint",

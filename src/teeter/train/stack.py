@@ -14,7 +14,7 @@ from teeter.measure.forward import unfused
 from teeter.models import Encoder
 from teeter.train.stacked_encoder import stacked_encoder
 
-__all__ = ["Stack", "plain_answers"]
+__all__ = ["Stack", "plain_answers", "shape_of"]
 
 Weights = dict[str, Tensor]
 
@@ -34,7 +34,7 @@ class Stack:
         if not models:
             raise InputError("a stack holds at least one model, got none")
         for model in models[1:]:
-            if _shape(model) != _shape(models[0]):
+            if shape_of(model) != shape_of(models[0]):
                 raise InputError(f"a stack holds models of one shape, got\n{models[0]}\nand\n{model}")
         if any(True for _ in models[0].buffers()):
             raise InputError(f"{type(models[0]).__name__} has buffers, such as running averages: train it alone")
@@ -63,8 +63,23 @@ class Stack:
         return model
 
 
-def _shape(model: nn.Module) -> tuple[Any, ...]:
-    return repr(model), [(name, part.shape, part.dtype, part.device) for name, part in model.named_parameters()]
+def shape_of(model: nn.Module) -> tuple[Any, ...]:
+    """What models have in common that can be stacked: all but the values of their weights.
+
+    Not every attribute is printed with a module: heads, for one, change no shape and yet the function.
+    """
+    parts = [
+        (name, type(part), tuple(sorted((key, value) for key, value in vars(part).items() if _says(key, value))))
+        for name, part in model.named_modules()
+    ]
+    weights = [(name, part.shape, part.dtype, part.device) for name, part in model.named_parameters()]
+    return tuple(parts), tuple(weights)
+
+
+def _says(name: str, value: Any) -> bool:
+    plain = value is None or isinstance(value, bool | int | float | str)
+    plain = plain or (isinstance(value, tuple) and all(isinstance(each, int | float | str) for each in value))
+    return plain and name != "training" and not name.startswith("_")
 
 
 def plain_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:

@@ -23,7 +23,7 @@ def train_stack(
     stream: StackStream,
     recipe: Recipe | Sequence[Recipe],
     *,
-    measures: Mapping[str, Measure] | None = None,
+    measures: Mapping[str, Measure] | Sequence[Mapping[str, Measure]] | None = None,
     every: int | Collection[int] = 100,
     folder: Path | str | None = None,
     keep: int = 1000,
@@ -35,11 +35,11 @@ def train_stack(
     stream gives), rate and weight decay.
 
     Recipes may differ in rate, schedule, warmup and weight decay. Rows, measures, `folder` and Ctrl-C are as in
-    `train`; a measure is told of one model after the other. A model whose loss is no longer finite does not disturb the
-    others: it ends with `stopped="diverged"` and the rows it had. A model whose row satisfies `until` ends there, with
-    `stopped="until"`; once half of the models have ended, the rest go on as a smaller stack. Models without buffers can
-    be stacked; dropout is drawn for each, but not as the loop draws it. `compile` fuses what a step does, which takes
-    half a minute and pays from some thousand steps on.
+    `train`; a measure is told of one model after the other, and each model may have measures of its own. A model whose
+    loss is no longer finite does not disturb the others: it ends with `stopped="diverged"` and the rows it had. A model
+    whose row satisfies `until` ends there, with `stopped="until"`; once half of the models have ended, the rest go on
+    as a smaller stack. Models without buffers can be stacked; dropout is drawn for each, but not as the loop draws it.
+    `compile` fuses what a step does, which takes half a minute and pays from some thousand steps on.
 
     >>> import torch
     >>> from teeter import cube
@@ -52,7 +52,8 @@ def train_stack(
     [True, True, False]
     """
     recipes = [recipe] * len(models) if isinstance(recipe, Recipe) else list(recipe)
-    run = StackRun(models, recipes, dict(measures or {}), every, until, compile)
+    each = [measures or {}] * len(models) if measures is None or isinstance(measures, Mapping) else list(measures)
+    run = StackRun(models, recipes, each, every, until, compile)
     identity = {} if folder is None else run.identity(stream(0))
     with Interrupts() as interrupts:
         if folder is not None:

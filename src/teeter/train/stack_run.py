@@ -39,7 +39,7 @@ class StackRun:
         self,
         models: Sequence[nn.Module],
         recipes: list[Recipe],
-        measures: dict[str, Measure],
+        measures: list[Mapping[str, Measure]],
         every: int | Collection[int],
         until: Callable[[Row], bool] | None,
         compile: bool,
@@ -51,6 +51,8 @@ class StackRun:
             raise InputError(
                 "recipes of a stack differ in rate, schedule, warmup and weight decay, and in nothing else"
             )
+        if len(measures) != len(models):
+            raise InputError(f"{len(models)} models have the same measures or as many, got {len(measures)}")
         self.models, self.recipes, self.measures = list(models), recipes, measures
         self.until, self.compile, self.steps = until, compile, recipes[0].steps
         self.marks = row_steps(every, self.steps)
@@ -111,7 +113,7 @@ class StackRun:
                 continue
             loss = float(losses[:, place].mean()) if len(losses) else None
             row = {"step": self.step, "loss": loss, "rate": rates[k]}
-            fresh[k] = row | measured(self.stack.put(place, alone), self.measures, self.device)
+            fresh[k] = row | measured(self.stack.put(place, alone), self.measures[k], self.device)
             if interrupts.asked:  # a measure may answer an interrupt with what it has seen by then
                 raise KeyboardInterrupt
         for place, k in enumerate(self.aboard):
@@ -183,7 +185,7 @@ class StackRun:
             "model": type(self.stack.shape).__name__,
             "initial weights": fingerprint({"flat": self.stack.flat.detach()}),
             "first batch": fingerprint(dict(zip(("inputs", "targets"), batch, strict=True))),
-            "measures": list(self.measures),
+            "measures": [list(each) for each in self.measures],
             "rows": fingerprint({"marks": torch.tensor(list(self.marks))}),
             "until": self.until is not None,
             "compile": self.compile,

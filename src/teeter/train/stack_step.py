@@ -40,12 +40,13 @@ class StackStep:
         """One step; `losses` then holds each model's loss before it."""
         if self.stack.flat.is_cuda:
             if self._recorded is None:
-                self._recorded = _Recorded(self._step, self.stack.flat, self.moments, (inputs, targets, facts))
+                self._recorded = _Recorded(self.once, self.stack.flat, self.moments, (inputs, targets, facts))
             self._recorded(inputs, targets, facts)
         else:
-            self._step(inputs, targets, facts)
+            self.once(inputs, targets, facts)
 
-    def _step(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
+    def once(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
+        """The same, kernel by kernel."""
         weights = list(self.stack.weights.values())
         with computing_in(self.recipe.arithmetic, self.stack.flat.device):
             losses = self._loss(inputs, targets)

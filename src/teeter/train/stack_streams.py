@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from teeter import counter
 from teeter.errors import InputError
-from teeter.train.streams import Stream
+from teeter.train.streams import BitStream, Stream
 
 __all__ = ["StackStream", "bit_streams", "together"]
 
@@ -19,7 +20,7 @@ Function: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def together(streams: Sequence[Stream]) -> StackStream:
-    """The batches of several streams, model k's own in row k.
+    """The batches of several streams, model k's own in row k; those of bits are drawn at once.
 
     >>> from teeter import cube
     >>> from teeter.train import bit_stream
@@ -27,6 +28,11 @@ def together(streams: Sequence[Stream]) -> StackStream:
     >>> x.shape, y.shape
     (torch.Size([3, 4, 6]), torch.Size([3, 4]))
     """
+    first = streams[0]
+    if isinstance(first, BitStream) and all(_alike(first, each) for each in streams):
+        bits = [each for each in streams if isinstance(each, BitStream)]
+        seeds, functions = [each.seed for each in bits], [each.f for each in bits]
+        return bit_streams(functions, first.n, first.batch, seeds, first.device, first.dtype)
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         inputs, targets = zip(*(each(step) for each in streams), strict=True)
@@ -35,6 +41,10 @@ def together(streams: Sequence[Stream]) -> StackStream:
         return torch.stack(inputs), torch.stack(targets)
 
     return stream
+
+
+def _alike(one: BitStream, other: Stream) -> bool:
+    return isinstance(other, BitStream) and replace(other, f=one.f, seed=one.seed) == one
 
 
 def bit_streams(

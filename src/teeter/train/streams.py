@@ -7,6 +7,7 @@ have seen. All tensors stay on the device they are on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -17,34 +18,40 @@ from teeter.data import labelled_bits
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, count, device_of, take
 
-__all__ = ["Augment", "Stream", "bit_stream", "shuffled", "whole"]
+__all__ = ["Augment", "Stream", "BitStream", "bit_stream", "shuffled", "whole"]
 
 Stream: TypeAlias = Callable[[int], tuple[Inputs, Tensor]]
 Augment: TypeAlias = Callable[..., Inputs]  # (inputs, index of each in the data set, seed=, epoch=) -> inputs
 
 
-def bit_stream(
-    f: Callable[[Tensor], Tensor],
-    n: int,
-    batch: int,
-    seed: int,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-) -> Stream:
+@dataclass(frozen=True)
+class BitStream:
     """Uniform strings of n bits ±1, new ones at every step, with what a function on the cube says of them (H 7.1).
 
     >>> from teeter import cube
-    >>> x, y = bit_stream(cube.parity, 6, batch=4, seed=0)(17)
+    >>> x, y = BitStream(cube.parity, 6, batch=4, seed=0)(17)
     >>> x.shape, torch.equal(y, x.prod(-1))
     (torch.Size([4, 6]), True)
     """
-    if n < 1 or batch < 1:
-        raise InputError(f"a batch has at least one string of at least one bit, got {batch} of {n}")
 
-    def stream(step: int) -> tuple[Tensor, Tensor]:
-        return labelled_bits(f, n, batch, seed=seed, step=step, device=device, dtype=dtype)
+    f: Callable[[Tensor], Tensor]
+    n: int
+    batch: int
+    seed: int
+    device: torch.device | str = "cpu"
+    dtype: torch.dtype = torch.float32
 
-    return stream
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.batch < 1:
+            raise InputError(f"a batch has at least one string of at least one bit, got {self.batch} of {self.n}")
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        return labelled_bits(
+            self.f, self.n, self.batch, seed=self.seed, step=step, device=self.device, dtype=self.dtype
+        )
+
+
+bit_stream = BitStream
 
 
 def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Augment | None = None) -> Stream:
