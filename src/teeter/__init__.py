@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from teeter import counter, cube, data, integrations, measure, models, perturb, report, runs, studies
+    from teeter import counter, cube, data, integrations, measure, models, perturb, report, runs, studies, train
     from teeter.errors import InputError, TeeterError, TooLarge, UnknownName
     from teeter.measure import Estimate, blowup, doctor, parameter_norm, sensitivity, sharpness, token_map
 
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 # so `import teeter` and `teeter --help` do not wait for torch.
 _HOME = {
     **{room: f"teeter.{room}" for room in ("counter", "cube", "data", "integrations", "measure", "models")},
-    **{room: f"teeter.{room}" for room in ("perturb", "report", "runs", "studies")},
+    **{room: f"teeter.{room}" for room in ("perturb", "report", "runs", "studies", "train")},
     **{name: "teeter.errors" for name in ("InputError", "TeeterError", "TooLarge", "UnknownName")},
     **{name: "teeter.measure" for name in ("Estimate", "blowup", "doctor", "parameter_norm")},
     **{name: "teeter.measure" for name in ("sensitivity", "sharpness", "token_map")},
@@ -49,6 +49,7 @@ __all__ = [
     "sharpness",
     "studies",
     "token_map",
+    "train",
 ]
 
 

@@ -38,7 +38,9 @@ class Keywords(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.train(model.training)  # a fresh module would claim to be in training
+        self.training = (
+            model.training
+        )  # a fresh module would claim to be in training; parts of the model keep their mode
 
     def forward(self, inputs: Tensor | Mapping[str, Tensor]) -> Tensor:
         answer = self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
@@ -55,7 +57,7 @@ class NextToken(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.train(model.training)
+        self.training = model.training
         taken = inspect.signature(model.forward).parameters
         self.options = {"use_cache": False} if "use_cache" in taken else {}
         self.placed = "position_ids" in taken and _first_position(model) == 0
