@@ -141,10 +141,12 @@ def test_training_is_bit_for_bit_the_same():
 def test_a_model_is_left_as_it_was_even_by_an_error():
     model = nn.Sequential(nn.Dropout(0.5), nn.Linear(2, 2)).train()
     model[1].eval()
+    before = torch.get_rng_state()
     with pytest.raises(RuntimeError), undisturbed(model):
         assert not model[0].training
-        torch.rand(3)
+        torch.rand(3)  # as a network may that draws in evaluation too
         raise RuntimeError
+    assert torch.equal(torch.get_rng_state(), before)
     assert model[0].training and not model[1].training
 
 

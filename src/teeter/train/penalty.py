@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.measure.forward import hookable
 from teeter.perturb import Inputs, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
@@ -118,7 +117,7 @@ class SensitivityPenalty:
         clean = _logits(outputs)
         row = torch.arange(start, start + count(inputs), device=device_of(inputs))
         noise, there = draw(self.perturbation, inputs, row, seed=self.seed, step=step)
-        with hookable(), _averages_kept(model):
+        with _averages_kept(model):
             nudged = _logits(self.perturbation.run(model, inputs, noise))
         if clean.ndim not in (1, 2) or len(clean) != len(there) or clean.shape != nudged.shape:
             rows = len(there)
