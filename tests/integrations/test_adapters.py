@@ -162,3 +162,10 @@ def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match=r"pip install 'teeter\[text\]'"):
         library()
+
+
+def test_an_adapter_leaves_the_modes_of_parts_alone():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).train()
+    model[1].eval()  # frozen
+    assert Keywords(model).training and NextToken(model).training
+    assert model[0].training and not model[1].training

@@ -213,7 +213,7 @@ def test_weight_noise_is_a_network_of_its_own_for_each_row():
     kept = perturbed_weights(model, 0.2, at([0]), skip=("bias",))
     assert set(kept) == {"weight"}
     wide = nn.Linear(100, 100)
-    step = perturbed_weights(wide, 0.2, at([0]))["weight"] - wide.weight.detach()
+    step = (perturbed_weights(wide, 0.2, at([0]))["weight"] - wide.weight).detach()
     assert float(step.std()) == pytest.approx(0.2, rel=0.03)
 
 
@@ -251,3 +251,17 @@ def test_hidden_shape_is_checked():
 def test_take_keeps_mappings_together():
     both = take({"a": torch.arange(4), "b": torch.arange(4) * 2}, torch.tensor([3, 1]))
     assert {name: part.tolist() for name, part in both.items()} == {"a": [3, 1], "b": [6, 2]}
+
+
+def test_weight_noise_can_be_trained_through():
+    model, x = nn.Linear(3, 1, bias=False).double(), torch.ones(4, 3, dtype=torch.float64)
+    perturb.WeightNoise(sigma2=0.04).run(model, x, at([0] * 4)).sum().backward()
+    assert torch.equal(model.weight.grad, torch.full((1, 3), 4.0, dtype=torch.float64))
+
+
+def test_relative_noise_can_be_trained_through_where_a_token_is_zero():
+    """Its size is that of the token: d/dx of x + size(x) noise is 1 + noise sign(x) / width, and 1 at zero."""
+    for value, slope in ((0.0, lambda noise: 1.0), (2.0, lambda noise: 1 + float(noise.sum()) / 48)):
+        batch = torch.full((1, 3, 4, 4), value, requires_grad=True)
+        perturb.PatchNoise(patch=4, sigma2=1.0, relative=True).run(same, batch, at([0])).sum().backward()
+        torch.testing.assert_close(batch.grad, torch.full_like(batch, slope(at([0]).normal(48))))

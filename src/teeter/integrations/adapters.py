@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 
-__all__ = ["KINDS", "Keywords", "NextToken", "adapt", "kind_of", "library", "longest_text"]
+__all__ = ["KINDS", "Keywords", "NextToken", "adapt", "kind_of", "library", "logits_of", "longest_text"]
 
 # What can be measured: the ending that says so, and the registry of transformers that lists the classes of that kind,
 # some of which (GPT2LMHeadModel) carry another ending.
@@ -38,11 +38,12 @@ class Keywords(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.train(model.training)  # a fresh module would claim to be in training
+        self.training = (
+            model.training
+        )  # a fresh module would claim to be in training; parts of the model keep their mode
 
     def forward(self, inputs: Tensor | Mapping[str, Tensor]) -> Tensor:
-        answer = self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
-        return getattr(answer, "logits", answer)
+        return logits_of(self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs))
 
 
 class NextToken(nn.Module):
@@ -55,7 +56,7 @@ class NextToken(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.train(model.training)
+        self.training = model.training
         taken = inspect.signature(model.forward).parameters
         self.options = {"use_cache": False} if "use_cache" in taken else {}
         self.placed = "position_ids" in taken and _first_position(model) == 0
@@ -119,6 +120,13 @@ def _first_position(model: nn.Module) -> int:
         if name.endswith("position_embeddings") and isinstance(part, nn.Embedding) and part.padding_idx is not None:
             return part.padding_idx + 1
     return 0
+
+
+def logits_of(answer: Any) -> Any:
+    """The logits of an answer that holds them by name, and any other answer as it is."""
+    if isinstance(answer, Mapping) and "logits" in answer:
+        return answer["logits"]
+    return getattr(answer, "logits", answer)
 
 
 def longest_text(model: Any) -> int | None:

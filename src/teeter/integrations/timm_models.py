@@ -22,7 +22,7 @@ class TimmClassifier(nn.Module):
     def __init__(self, model: nn.Module, image_format: ImageFormat) -> None:
         super().__init__()
         self.model, self.image_format = model, image_format
-        self.train(model.training)
+        self.training = model.training
 
     def forward(self, inputs: Any) -> Tensor:
         return self.model(inputs if isinstance(inputs, Tensor) else inputs["pixel_values"])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError, UnknownName
 from teeter.perturb.inputs import Inputs, count
-from teeter.perturb.noise import Noise, check_sigma2
+from teeter.perturb.noise import Noise, check_sigma2, root_mean_square
 from teeter.perturb.tokens import text_positions
 
 __all__ = ["EmbeddingNoise", "HiddenNoise"]
@@ -114,7 +114,7 @@ def nudged_at(place: nn.Module, how: HiddenNoise, model: Callable[[Any], Any], i
         clean = hidden[rows, token]
         step = noise.normal(hidden.shape[-1]).to(hidden) * check_sigma2(how.sigma2)
         if how.relative:
-            step = step * clean.float().square().mean(-1, keepdim=True).sqrt().to(clean)
+            step = step * root_mean_square(clean, (-1,))
         nudged = hidden.clone()
         nudged[rows, token] = clean + step
         return (nudged, *output[1:]) if isinstance(output, tuple) else nudged

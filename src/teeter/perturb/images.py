@@ -11,7 +11,7 @@ from torch import Tensor
 
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, field, replace
-from teeter.perturb.noise import Noise, check_sigma2
+from teeter.perturb.noise import Noise, check_sigma2, root_mean_square
 
 __all__ = ["InputNoise", "PatchNoise", "PatchReplace"]
 
@@ -64,7 +64,7 @@ class PatchNoise:
         clean = view[place]
         step = noise.normal(*clean.shape[1:]).to(images) * check_sigma2(self.sigma2)
         if self.relative:
-            step = step * clean.float().square().mean((1, 2, 3), keepdim=True).sqrt().to(clean)
+            step = step * root_mean_square(clean, (1, 2, 3))
         view[place] = clean + step
         return model(replace(inputs, self.field, view.view(images.shape)))
 

@@ -14,7 +14,7 @@ from teeter import counter
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs
 
-__all__ = ["Noise", "Perturbation", "check_sigma2"]
+__all__ = ["Noise", "Perturbation", "check_sigma2", "root_mean_square"]
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,19 @@ def check_sigma2(sigma2: float) -> float:
     if not (sigma2 >= 0 and math.isfinite(sigma2)):
         raise InputError(f"sigma2 is a variance and at least 0, got {sigma2}")
     return math.sqrt(sigma2)
+
+
+def root_mean_square(values: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The size of values over these axes, which stay as axes of one.
+
+    Training through it, a token of zeros has a gradient of zero; that of a plain root would be infinite there.
+
+    >>> token = torch.zeros(2, 3, requires_grad=True)
+    >>> root_mean_square(token, (1,)).sum().backward()
+    >>> token.grad
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    mean = values.float().square().mean(axes, keepdim=True)
+    there = mean > 0
+    return (torch.where(there, mean, 1).sqrt() * there).to(values)

@@ -27,7 +27,7 @@ def perturbed_weights(model: nn.Module, sigma: float, noise: Noise, skip: Sequen
         if any(part in name for part in skip):
             continue
         own = Noise(noise.seed, noise.input, torch.full_like(noise.token, number), noise.draw)
-        nudged[name] = weight.detach() + sigma * own.normal(*weight.shape)[0].to(weight)
+        nudged[name] = weight + sigma * own.normal(*weight.shape)[0].to(weight)
     return nudged
 
 

@@ -1,6 +1,7 @@
 """Training: the one loop, its recipe, its streams, and what is measured along the way."""
 
 from teeter.train import measures
+from teeter.train.augmentation import add_noise
 from teeter.train.bar import bar
 from teeter.train.checkpoint import Checkpoint, read_checkpoint, same_run, write_checkpoint
 from teeter.train.loop import Progress, Trained, train
@@ -8,6 +9,7 @@ from teeter.train.losses import LOSSES
 from teeter.train.many import Job, train_many
 from teeter.train.measures import Measure
 from teeter.train.optimizers import OPTIMIZERS
+from teeter.train.penalty import SensitivityPenalty, ramp
 from teeter.train.recipe import SCHEDULES, Recipe, rate_at, rates
 from teeter.train.run import Diverged, Penalty
 from teeter.train.stack import Stack
@@ -28,14 +30,17 @@ __all__ = [
     "Progress",
     "Recipe",
     "SCHEDULES",
+    "SensitivityPenalty",
     "Stack",
     "StackStream",
     "Stream",
     "Trained",
+    "add_noise",
     "bar",
     "bit_stream",
     "bit_streams",
     "measures",
+    "ramp",
     "rate_at",
     "rates",
     "read_checkpoint",
