@@ -105,7 +105,7 @@ def meddling(model):
     assert not torch.is_grad_enabled()
     torch.manual_seed(5)
     with torch.enable_grad():
-        model(cube.points(5).float()).sum().backward()
+        model(torch.ones(2, 5)).sum().backward()
     model.train()
     return torch.rand(())
 
@@ -225,13 +225,15 @@ def test_progress_is_told_of_every_step():
 
 
 def test_fewer_bits_in_training_and_all_of_them_in_measures():
-    types = set()
+    types, backward = set(), set()
     model = network().float()
+    model[0].weight.register_hook(lambda gradient: backward.add(torch.is_autocast_enabled("cpu")))
     model[0].register_forward_hook(lambda part, given, out: types.add((part.training, out.dtype)))
     stream = lambda step: tuple(part.float() for part in squares(step))  # noqa: E731
     what = {"look": lambda model: float(model(torch.ones(1, 6)).sum())}
     made = train(model, stream, Recipe(30, 10, rate=0.01, arithmetic="bf16"), measures=what)
     assert types == {(True, torch.bfloat16), (False, torch.float32)}
+    assert backward == {False}  # as torch asks for
     full = train(network().float(), stream, Recipe(30, 10, rate=0.01)).rows[-1]["loss"]
     assert made.rows[-1]["loss"] == pytest.approx(full, rel=0.02)
     assert made.rows[-1]["loss"] != full

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from teeter import cube
+from teeter import counter, cube
 from teeter.data import crop_and_flip, labelled_bits
 from teeter.errors import InputError
 from teeter.train import bit_stream, shuffled, whole
@@ -42,6 +42,15 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert len(set(map(tuple, epochs))) == 6
     assert shuffled(x, x, 100, seed=1)(0)[0].tolist() not in epochs
     assert epochs[0] != sorted(epochs[0])
+
+
+def test_an_epoch_is_sorted_once(monkeypatch):
+    sorts, bits = [], counter.bits
+    monkeypatch.setattr(counter, "bits", lambda *places: sorts.append(places[1]) or bits(*places))
+    stream = shuffled(torch.arange(10), torch.arange(10), 4, seed=0)
+    for step in range(10):
+        stream(step)
+    assert sorts == [0, 1, 2, 3]
 
 
 def test_first_places_are_uniform():

@@ -7,6 +7,7 @@ have seen. All tensors stay on the device they are on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -62,14 +63,10 @@ def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Au
     size, place = _paired(inputs, targets), device_of(inputs)
     if batch < 1:
         raise InputError(f"a batch has at least one input, got {batch}")
-    orders: dict[int, Tensor] = {}  # the one or two epochs in use, so that each is sorted once
 
+    @lru_cache(maxsize=1)  # so that an epoch is sorted once, not at every step
     def order(epoch: int) -> Tensor:
-        if epoch not in orders:
-            for old in [known for known in orders if known < epoch - 1 or known > epoch]:
-                del orders[old]
-            orders[epoch] = counter.bits(seed, epoch, torch.arange(size, device=place)).argsort(stable=True)
-        return orders[epoch]
+        return counter.bits(seed, epoch, torch.arange(size, device=place)).argsort(stable=True)
 
     def part(epoch: int, first: int, last: int) -> tuple[Inputs, Tensor]:
         index = order(epoch)[first:last]
