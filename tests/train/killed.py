@@ -9,7 +9,7 @@ from torch import nn
 
 from teeter import cube, perturb
 from teeter.models import Encoder
-from teeter.train import Recipe, bit_stream, measures, shuffled, train
+from teeter.train import BitStream, Recipe, measures, shuffled, train
 
 STEPS = 48
 BITS = cube.points(5).float()
@@ -56,7 +56,7 @@ def run(kind, folder=None, progress=None, **more):
     make, optimizer, schedule, penalty = KINDS[kind]
     torch.manual_seed(0)
     model = make()
-    stream = bit_stream(cube.majority, 5, 16, seed=1)
+    stream = BitStream(cube.majority, 5, 16, seed=1)
     if kind == "batch-norm":
         stream = shuffled(BITS, cube.majority(BITS), 16, seed=1)
     recipe = Recipe(STEPS, 16, optimizer, rate=0.01, schedule=schedule, warmup=5, clip=1.0)

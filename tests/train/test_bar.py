@@ -6,7 +6,7 @@ import rich.console
 from torch import nn
 
 from teeter import cube
-from teeter.train import Recipe, bar, bit_stream, train
+from teeter.train import BitStream, Recipe, bar, train
 
 
 def shown(monkeypatch, terminal):
@@ -18,7 +18,7 @@ def shown(monkeypatch, terminal):
 
     monkeypatch.setattr(rich.console, "Console", made)
     with bar() as progress:
-        train(nn.Linear(3, 1), bit_stream(cube.first, 3, 8, seed=0), Recipe(20, 8), every=10, progress=progress)
+        train(nn.Linear(3, 1), BitStream(cube.first, 3, 8, seed=0), Recipe(20, 8), every=10, progress=progress)
     return out.getvalue()
 
 

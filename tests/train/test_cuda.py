@@ -6,7 +6,7 @@ from torch import nn
 
 from teeter import cube
 from teeter.models import Encoder
-from teeter.train import Recipe, bit_stream, measures, shuffled, train
+from teeter.train import BitStream, Recipe, measures, shuffled, train
 from teeter.train.state import weights_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -17,7 +17,7 @@ def run(steps=60, folder=None, progress=None, model=None, compile=False, **more)
     model = (model or Encoder(length=8, dim=16)).cuda()
     x = cube.points(8).float().cuda()
     what = {"accuracy": measures.accuracy(x, cube.majority(x)), "loss_all": measures.loss(x, cube.majority(x))}
-    stream = bit_stream(cube.majority, 8, 64, seed=0, device="cuda")
+    stream = BitStream(cube.majority, 8, 64, seed=0, device="cuda")
     recipe = Recipe(steps, 64, rate=3e-3, **more)
     made = dict(measures=what, every=20, keep=7, folder=folder, progress=progress, compile=compile)
     return train(model, stream, recipe, **made)
@@ -31,10 +31,10 @@ def test_streams_are_those_of_the_cpu():
 
 def test_the_loss_curve_is_that_of_the_cpu():
     torch.manual_seed(0)
-    recipe, stream = Recipe(60, 64, rate=3e-3), bit_stream(cube.majority, 8, 64, seed=0, dtype=torch.float64)
+    recipe, stream = Recipe(60, 64, rate=3e-3), BitStream(cube.majority, 8, 64, seed=0, dtype=torch.float64)
     here = train(Encoder(length=8, dim=16).double(), stream, recipe, every=20)
     torch.manual_seed(0)
-    stream = bit_stream(cube.majority, 8, 64, seed=0, device="cuda", dtype=torch.float64)
+    stream = BitStream(cube.majority, 8, 64, seed=0, device="cuda", dtype=torch.float64)
     there = train(Encoder(length=8, dim=16).double().cuda(), stream, recipe, every=20)
     for one, other in zip(here.rows[1:], there.rows[1:], strict=True):
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-9)

@@ -11,7 +11,7 @@ from teeter import cube, perturb
 from teeter.errors import InputError
 from teeter.measure import Estimate
 from teeter.models import Encoder
-from teeter.train import Diverged, Recipe, bit_stream, measures, rate_at, train
+from teeter.train import BitStream, Diverged, Recipe, measures, rate_at, train
 from teeter.train.state import weights_of
 
 from .killed import batch_norm, dropout
@@ -95,7 +95,7 @@ def test_the_loop_is_the_definition(optimizer, loss, more):
 def trajectory(**more):
     torch.manual_seed(0)
     model = nn.Sequential(*batch_norm(), nn.Flatten(0), nn.Unflatten(0, (-1, 1)), *dropout()[2:3])
-    stream = bit_stream(cube.majority, 5, 32, seed=0)
+    stream = BitStream(cube.majority, 5, 32, seed=0)
     return train(model, stream, Recipe(40, 32, rate=0.01), **{"every": 10, "seed": 1, **more})
 
 
@@ -105,7 +105,7 @@ def meddling(model):
     assert not torch.is_grad_enabled()
     torch.manual_seed(5)
     with torch.enable_grad():
-        model(cube.points(5).float()).sum().backward()
+        model(torch.ones(2, 5)).sum().backward()
     model.train()
     return torch.rand(())
 
@@ -140,7 +140,7 @@ def test_gradients_are_as_they_were_after_a_measure():
 def test_global_randomness_is_left_alone():
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    model, stream = dropout(), bit_stream(cube.parity, 5, 8, seed=0)
+    model, stream = dropout(), BitStream(cube.parity, 5, 8, seed=0)
     torch.set_rng_state(before)
     train(model, stream, Recipe(5, 8))
     assert torch.equal(torch.get_rng_state(), before)
@@ -157,7 +157,7 @@ def test_modes():
     """A model in evaluation mode is trained in training mode; a part that was set apart stays so."""
     model, seen = batch_norm().eval(), []
     model[0].register_forward_pre_hook(lambda part, given: seen.append(part.training))
-    stream = bit_stream(cube.parity, 5, 8, seed=0)
+    stream = BitStream(cube.parity, 5, 8, seed=0)
     made = train(model, stream, Recipe(2, 8))
     assert seen == [True, True]
     assert not made.model.training
@@ -225,13 +225,15 @@ def test_progress_is_told_of_every_step():
 
 
 def test_fewer_bits_in_training_and_all_of_them_in_measures():
-    types = set()
+    types, backward = set(), set()
     model = network().float()
+    model[0].weight.register_hook(lambda gradient: backward.add(torch.is_autocast_enabled("cpu")))
     model[0].register_forward_hook(lambda part, given, out: types.add((part.training, out.dtype)))
     stream = lambda step: tuple(part.float() for part in squares(step))  # noqa: E731
     what = {"look": lambda model: float(model(torch.ones(1, 6)).sum())}
     made = train(model, stream, Recipe(30, 10, rate=0.01, arithmetic="bf16"), measures=what)
     assert types == {(True, torch.bfloat16), (False, torch.float32)}
+    assert backward == {False}  # as torch asks for
     full = train(network().float(), stream, Recipe(30, 10, rate=0.01)).rows[-1]["loss"]
     assert made.rows[-1]["loss"] == pytest.approx(full, rel=0.02)
     assert made.rows[-1]["loss"] != full
@@ -433,7 +435,7 @@ def test_the_encoder_learns_majority():
         "norm": measures.parameter_norm(),
     }
     recipe = Recipe(400, 64, rate=3e-3)
-    made = train(Encoder(length=5, dim=16), bit_stream(cube.majority, 5, 64, seed=0), recipe, measures=what, every=200)
+    made = train(Encoder(length=5, dim=16), BitStream(cube.majority, 5, 64, seed=0), recipe, measures=what, every=200)
     last = made.rows[-1]
     assert last["loss"] < 0.05
     assert last["accuracy"] == 1

@@ -9,7 +9,7 @@ from torch import nn
 from teeter import cube
 from teeter.errors import InputError
 from teeter.models import Encoder
-from teeter.train import Recipe, bit_stream, bit_streams, together, train, train_stack
+from teeter.train import BitStream, Recipe, bit_streams, together, train, train_stack
 
 FUNCTIONS = [cube.parity, cube.majority, cube.first, cube.majority]
 RATES, DECAYS = (1e-2, 3e-3, 1e-3, 5e-3), (0.0, 0.1, 0.5, 0.01)
@@ -32,7 +32,7 @@ def recipes(**more):
 
 
 def streams(dtype=torch.float64):
-    return [bit_stream(f, 5, 16, seed=k, dtype=dtype) for k, f in enumerate(FUNCTIONS)]
+    return [BitStream(f, 5, 16, seed=k, dtype=dtype) for k, f in enumerate(FUNCTIONS)]
 
 
 CASES = [
@@ -65,7 +65,7 @@ def test_each_model_is_trained_as_if_alone(make, more):
 
 def test_streams_drawn_at_once_are_those_drawn_one_by_one():
     for n in (5, 64, 70):
-        one_by_one = together([bit_stream(f, n, 7, seed=seed) for f, seed in zip(FUNCTIONS, (3, 1, 4, 1), strict=True)])
+        one_by_one = together([BitStream(f, n, 7, seed=seed) for f, seed in zip(FUNCTIONS, (3, 1, 4, 1), strict=True)])
         at_once = bit_streams(FUNCTIONS, n, 7, seeds=(3, 1, 4, 1))
         for step in (0, 9):
             for mine, theirs in zip(at_once(step), one_by_one(step), strict=True):

@@ -3,22 +3,22 @@
 import pytest
 import torch
 
-from teeter import cube
+from teeter import counter, cube
 from teeter.data import crop_and_flip, labelled_bits
 from teeter.errors import InputError
-from teeter.train import bit_stream, shuffled, whole
+from teeter.train import BitStream, shuffled, whole
 
 
 def test_bits_are_those_of_their_step():
-    stream = bit_stream(cube.majority, 9, batch=50, seed=3)
+    stream = BitStream(cube.majority, 9, batch=50, seed=3)
     for step in (7, 0, 7):
         x, y = stream(step)
         expected = labelled_bits(cube.majority, 9, 50, seed=3, step=step)
         assert torch.equal(x, expected[0])
         assert torch.equal(y, expected[1])
     assert not torch.equal(stream(0)[0], stream(1)[0])
-    assert not torch.equal(stream(0)[0], bit_stream(cube.majority, 9, batch=50, seed=4)(0)[0])
-    assert bit_stream(cube.mean, 3, 5, 0, dtype=torch.float64)(0)[1].dtype == torch.float64
+    assert not torch.equal(stream(0)[0], BitStream(cube.majority, 9, batch=50, seed=4)(0)[0])
+    assert BitStream(cube.mean, 3, 5, 0, dtype=torch.float64)(0)[1].dtype == torch.float64
 
 
 @pytest.mark.parametrize(("size", "batch"), [(12, 4), (10, 4), (5, 7), (3, 10), (6, 6), (1, 1)])
@@ -42,6 +42,15 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert len(set(map(tuple, epochs))) == 6
     assert shuffled(x, x, 100, seed=1)(0)[0].tolist() not in epochs
     assert epochs[0] != sorted(epochs[0])
+
+
+def test_an_epoch_is_sorted_once(monkeypatch):
+    sorts, bits = [], counter.bits
+    monkeypatch.setattr(counter, "bits", lambda *places: sorts.append(places[1]) or bits(*places))
+    stream = shuffled(torch.arange(10), torch.arange(10), 4, seed=0)
+    for step in range(10):
+        stream(step)
+    assert sorts == [0, 1, 2, 3]
 
 
 def test_first_places_are_uniform():
@@ -79,9 +88,9 @@ def test_whole_is_all_there_is_at_every_step():
 
 def test_streams_that_cannot_be():
     with pytest.raises(InputError, match="at least one string"):
-        bit_stream(cube.parity, 0, 10, seed=0)
+        BitStream(cube.parity, 0, 10, seed=0)
     with pytest.raises(InputError, match="at least one string"):
-        bit_stream(cube.parity, 3, 0, seed=0)
+        BitStream(cube.parity, 3, 0, seed=0)
     with pytest.raises(InputError, match="at least one input, got 0"):
         shuffled(torch.zeros(3, 2), torch.zeros(3), 0, seed=0)
     for targets in (torch.zeros(4), torch.tensor(1.0), torch.zeros(3, device="meta")):

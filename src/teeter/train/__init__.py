@@ -15,7 +15,7 @@ from teeter.train.run import Diverged, Penalty
 from teeter.train.stack import Stack
 from teeter.train.stack_loop import train_stack
 from teeter.train.stack_streams import StackStream, bit_streams, together
-from teeter.train.streams import Augment, BitStream, Stream, bit_stream, shuffled, whole
+from teeter.train.streams import Augment, BitStream, Stream, shuffled, whole
 
 __all__ = [
     "Augment",
@@ -37,7 +37,6 @@ __all__ = [
     "Trained",
     "add_noise",
     "bar",
-    "bit_stream",
     "bit_streams",
     "measures",
     "ramp",

@@ -74,9 +74,9 @@ def train(
     `progress(step, steps, row)` is told before the first step and after every one, with the latest row.
 
     >>> from teeter import cube
-    >>> from teeter.train import bit_stream
+    >>> from teeter.train import BitStream
     >>> _ = torch.manual_seed(0)
-    >>> stream = bit_stream(cube.first, 4, batch=32, seed=0)
+    >>> stream = BitStream(cube.first, 4, batch=32, seed=0)
     >>> made = train(nn.Linear(4, 1), stream, Recipe(steps=100, batch=32, rate=0.1, weight_decay=0.0), every=50)
     >>> [row["step"] for row in made.rows], made.rows[-1]["loss"] < 0.01
     ([0, 50, 100], True)

@@ -23,8 +23,8 @@ def together(streams: Sequence[Stream]) -> StackStream:
     """The batches of several streams, model k's own in row k; those of bits are drawn at once.
 
     >>> from teeter import cube
-    >>> from teeter.train import bit_stream
-    >>> x, y = together([bit_stream(cube.parity, 6, batch=4, seed=seed) for seed in range(3)])(0)
+    >>> from teeter.train import BitStream
+    >>> x, y = together([BitStream(cube.parity, 6, batch=4, seed=seed) for seed in range(3)])(0)
     >>> x.shape, y.shape
     (torch.Size([3, 4, 6]), torch.Size([3, 4]))
     """
@@ -55,7 +55,7 @@ def bit_streams(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> StackStream:
-    """What `together` gives of a `bit_stream` for each seed, with one function for all or one each, drawn at once.
+    """What `together` gives of a `BitStream` for each seed, with one function for all or one each, drawn at once.
 
     >>> from teeter import cube
     >>> x, y = bit_streams([cube.parity, cube.first], 6, batch=4, seeds=[0, 7])(17)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -18,7 +19,7 @@ from teeter.data import labelled_bits
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, count, device_of, take
 
-__all__ = ["Augment", "Stream", "BitStream", "bit_stream", "shuffled", "whole"]
+__all__ = ["Augment", "Stream", "BitStream", "shuffled", "whole"]
 
 Stream: TypeAlias = Callable[[int], tuple[Inputs, Tensor]]
 Augment: TypeAlias = Callable[..., Inputs]  # (inputs, index of each in the data set, seed=, epoch=) -> inputs
@@ -51,9 +52,6 @@ class BitStream:
         )
 
 
-bit_stream = BitStream
-
-
 def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Augment | None = None) -> Stream:
     """All inputs once, in a random order, then all of them again in another: epochs without replacement.
 
@@ -69,14 +67,10 @@ def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Au
     size, place = _paired(inputs, targets), device_of(inputs)
     if batch < 1:
         raise InputError(f"a batch has at least one input, got {batch}")
-    orders: dict[int, Tensor] = {}  # the one or two epochs in use, so that each is sorted once
 
+    @lru_cache(maxsize=1)  # so that an epoch is sorted once, not at every step
     def order(epoch: int) -> Tensor:
-        if epoch not in orders:
-            for old in [known for known in orders if known < epoch - 1 or known > epoch]:
-                del orders[old]
-            orders[epoch] = counter.bits(seed, epoch, torch.arange(size, device=place)).argsort(stable=True)
-        return orders[epoch]
+        return counter.bits(seed, epoch, torch.arange(size, device=place)).argsort(stable=True)
 
     def part(epoch: int, first: int, last: int) -> tuple[Inputs, Tensor]:
         index = order(epoch)[first:last]
