@@ -46,9 +46,11 @@ def test_where_new_tensors_are_made_does_not_matter():
         assert steps(3, like=torch.zeros(1, device="cpu")).device.type == "cpu"
 
 
-def test_a_dry_run_leaves_nothing_behind():
+def test_a_dry_run_has_its_own_and_leaves_nothing_behind():
     steps, times = counted()
-    with FakeTensorMode():
-        steps(3, like=torch.zeros(1))
-    assert type(steps(3, like=torch.zeros(1))) is torch.Tensor
-    assert times == [(3, "cpu")] * 2
+    for _ in range(2):
+        with FakeTensorMode():
+            like = torch.zeros(3)
+            assert (like + steps(3, like=like)).shape == (3,)
+        assert type(steps(3, like=torch.zeros(1))) is torch.Tensor
+    assert times == [(3, "cpu")] * 3

@@ -28,15 +28,12 @@ def constant(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return values.to(like.dtype) if values.is_floating_point() else values
 
     def ask(*sizes: int, like: Tensor) -> Tensor:
-        if torch.compiler.is_compiling():
-            return anew(*sizes, like=like)  # the compiler keeps what it can
+        if torch.compiler.is_compiling() or type(like) is not Tensor:  # a program or a dry run has tensors of its own
+            return anew(*sizes, like=like)
         key = (*sizes, like.device, like.dtype)
-        if key in made:
-            return made[key]
-        with torch.inference_mode(False):  # a tensor of inference mode would be of no use in training
-            values = anew(*sizes, like=like)
-        if type(values) is Tensor:  # one that only stands for a tensor, as in a dry run, is not for others
-            made[key] = values
-        return values
+        if key not in made:
+            with torch.inference_mode(False):  # a tensor of inference mode would be of no use in training
+                made[key] = anew(*sizes, like=like)
+        return made[key]
 
     return ask
