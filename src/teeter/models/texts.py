@@ -66,5 +66,5 @@ def library() -> Any:
     try:
         import transformers
     except ImportError as problem:
-        raise InputError(f"RoBERTa and GPT-2 need transformers ({problem}): pip install 'teeter[text]'") from None
+        raise InputError(f"models and tokenizers need transformers ({problem}): pip install 'teeter[text]'") from None
     return transformers
