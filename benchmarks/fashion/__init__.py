@@ -1,6 +1,6 @@
 """A CNN (V appendix D) and a ViT (of ViT-small's depth and width) on Fashion-MNIST, trained once and kept in weights/.
 
-python benchmarks/fashion.py      train both anew (two minutes on a GPU) and say how good they are
+python benchmarks/fashion      train both anew (two minutes on a GPU) and say how good they are
 """
 
 from __future__ import annotations

@@ -236,7 +236,15 @@ def test_measure_a_model_of_the_zoo(teeter, digits, tmp_path):
     save_file(load_model("cnn", seed=5).state_dict(), tmp_path / "cnn.safetensors")
     filled = json.loads(teeter(*words, "--weights", "cnn.safetensors")[1])
     assert filled["low"] <= filled["value"] <= filled["high"]
-    assert filled != random
+    assert filled["value"] != random["value"] or filled["high"] != random["high"]
+    assert (random["weights"], random["notes"]) == (None, ["cnn is untrained: its weights are random"])
+    assert (filled["weights"], filled["notes"]) == ("cnn.safetensors", [])
+    few = json.loads(teeter(*words, "--set", "classes=2")[1])
+    assert few["value"] != random["value"]
+    for wrong, message in (("classes", "a size is set as name=value"), ("kind=2", "no option of cnn named 'kind'")):
+        code, _, err = teeter(*words, "--set", wrong)
+        assert code == 2
+        assert message in err
     code, _, err = teeter(*words, "--weights", "none.safetensors")
     assert (code, err.strip()) == (2, "teeter: there is no file 'none.safetensors'")
 

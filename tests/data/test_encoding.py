@@ -68,7 +68,7 @@ def test_from_texts_to_sensitivity():
     pairs = pairs_of(["ab", "bad", "cafe"] * 4, ["d", "e", "bad"] * 4)
     inputs = encode(pairs, CODE, known=seen(pairs, CODE))
     torch.manual_seed(0)
-    model = TextLSTM(vocabulary_size(CODE, seen(pairs, CODE)), hidden=8, layers=1).eval()
+    model = TextLSTM(vocabulary=vocabulary_size(CODE, seen(pairs, CODE)), dim=8, layers=1).eval()
     with torch.no_grad():
         model.head.bias -= model(inputs).mean(0)  # undecided on the whole, so that there is something to flip
     noise = EmbeddingNoise(sigma2=15.0, skip=SPECIAL)

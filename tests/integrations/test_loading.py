@@ -52,6 +52,36 @@ def test_models_of_the_zoo_by_name(tmp_path):
         load_model("teeter.cube:parity", tmp_path / "cnn.safetensors")
 
 
+def test_a_model_of_the_zoo_seeds_no_gpu(monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    load_model("encoder", options={"length": 5, "dim": 8})
+    assert seeded == []
+
+
+def test_sizes_of_a_model_of_the_zoo(tmp_path):
+    small = load_model("encoder", options={"length": 5, "dim": 8, "norm": "pre"}, seed=3)
+    assert small(cube.points(5)).shape == (32,)
+    save_file(small.state_dict(), tmp_path / "small.safetensors")
+    again = load_model("encoder", tmp_path / "small.safetensors", {"length": 5, "dim": 8, "norm": "pre"})
+    assert torch.equal(again(cube.points(5)), small(cube.points(5)))
+    with pytest.raises(UnknownName, match="no option of encoder named 'lenght': did you mean 'length'"):
+        load_model("encoder", options={"lenght": 5})
+    with pytest.raises(InputError, match="options are for models of the zoo"):
+        load_model("teeter.cube:parity", options={"n": 5})
+
+
+def test_weights_fit_the_model_inside_an_adapter(tmp_path):
+    tiny.save(tiny.text_classifier(), tmp_path / "one")
+    other = tiny.text_classifier()
+    for part in other.parameters():
+        part.data += 1
+    tiny.save(other, tmp_path / "other")
+    loaded = load_model(str(tmp_path / "one"), tmp_path / "other" / "model.safetensors")
+    assert isinstance(loaded, Keywords)
+    assert all(torch.equal(a, b) for a, b in zip(loaded.model.parameters(), other.parameters(), strict=True))
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -102,9 +102,9 @@ def test_second_derivatives_of_attention():
     ("call", "message"),
     [
         (lambda: Attention(8, 3), "dim = 8 and heads = 3"),
-        (lambda: Attention(8, 0), "heads = 0"),
+        (lambda: Attention(8, 0), "heads is a whole number of at least 1, got 0"),
         (lambda: Block(8, 2, 8, "both"), "'post' or 'pre', got 'both'"),  # pyright: ignore
-        (lambda: Block(8, 2, 0), "at least 1, got 0"),
+        (lambda: Block(8, 2, 0), "width is a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_input(call, message):

@@ -26,7 +26,7 @@ def normed(norm: nn.Module, x: Tensor) -> Tensor:
 
 
 def test_convmixer_by_hand():
-    model = unlike_a_fresh_one(ConvMixer(patch=2, dim=5, depth=2, classes=4))
+    model = unlike_a_fresh_one(ConvMixer(patch=2, dim=5, layers=2, classes=4))
     images = drawn(3, 3, 8, 6)
     convolution, _, norm = model.embed
     x = normed(norm, F.gelu(F.conv2d(images, convolution.weight, convolution.bias, stride=2)))
@@ -43,9 +43,9 @@ def test_a_kernel_of_one_cannot_tell_where_patches_are():
     images, order = drawn(2, 3, 12, 12), torch.tensor([4, 8, 0, 3, 7, 1, 6, 2, 5])
     columns = F.unfold(images, 4, stride=4)[..., order]
     elsewhere = F.fold(columns, (12, 12), 4, stride=4)
-    blind = unlike_a_fresh_one(ConvMixer(dim=6, depth=2, kernel=1))
+    blind = unlike_a_fresh_one(ConvMixer(dim=6, layers=2, kernel=1))
     assert torch.allclose(blind(images), blind(elsewhere), rtol=0, atol=1e-12)
-    seeing = unlike_a_fresh_one(ConvMixer(dim=6, depth=2, kernel=3))
+    seeing = unlike_a_fresh_one(ConvMixer(dim=6, layers=2, kernel=3))
     assert (seeing(images) - seeing(elsewhere)).abs().max() > 1e-3
 
 
@@ -58,7 +58,7 @@ def test_resnet_stages_are_those_of_transformers():
     from transformers import ResNetConfig
     from transformers.models.resnet.modeling_resnet import ResNetEncoder
 
-    model = unlike_a_fresh_one(ResNet(blocks=(2, 1, 2), width=4))
+    model = unlike_a_fresh_one(ResNet(blocks=(2, 1, 2), dim=4))
     config = ResNetConfig(embedding_size=4, hidden_sizes=[4, 8, 16], depths=[2, 1, 2], layer_type="basic")
     theirs = ResNetEncoder(config).double().eval()
     values = model.stages.state_dict().values()
@@ -73,16 +73,19 @@ def test_resnet_stages_are_those_of_transformers():
 
 
 def test_resnet_keeps_the_image_s_size_until_the_second_stage():
-    model = ResNet(width=2).eval()
+    model = ResNet(dim=2).eval()
     x, sides = model.stem(torch.zeros(1, 3, 32, 32)), []
     for stage in model.stages:
         x = stage(x)
         sides.append(x.shape[-1])
     assert sides == [32, 16, 8, 4]
+    # 18 layers, beside the three convolutions of 1 x 1 on shortcuts
+    kernels = [part.kernel_size for part in model.modules() if isinstance(part, nn.Conv2d)]
+    assert (kernels.count((3, 3)), kernels.count((1, 1))) == (17, 3)
 
 
 def test_densenet_by_hand():
-    model = unlike_a_fresh_one(DenseNet(blocks=(2, 3), growth=3, width=4, bottleneck=2, classes=4))
+    model = unlike_a_fresh_one(DenseNet(blocks=(2, 3), growth=3, dim=4, bottleneck=2, classes=4))
     images = drawn(2, 3, 9, 8)
     convolution, norm, _, _ = model.stem
     x = normed(norm, F.conv2d(images, convolution.weight, padding=1)).clamp(min=0)
@@ -106,14 +109,14 @@ def test_densenet_by_hand():
 
 
 def test_dense_blocks_of_densenet_121_see_16_8_4_and_2_pixels():
-    model, sides = DenseNet(growth=2, width=4).eval(), []
+    model, sides = DenseNet(growth=2, dim=4).eval(), []
     x = model.stem(torch.zeros(1, 3, 32, 32))
     for part in model.blocks:
         x = part(x)
         sides.append(x.shape[-1])
     assert sides == [16, 8, 8, 4, 4, 2, 2]
     assert [len(block) for block in model.blocks[::2]] == [6, 12, 24, 16]
-    assert 1 + 2 * (6 + 12 + 24 + 16) + 3 + 1 == 121  # the convolutions and the head
+    assert sum(isinstance(part, (nn.Conv2d, nn.Linear)) for part in model.modules()) == 121
 
 
 def test_densenet_starts_from_he_s_law():
@@ -125,7 +128,7 @@ def test_densenet_starts_from_he_s_law():
 
 
 def test_cnn_by_hand():
-    model = unlike_a_fresh_one(cnn(image_size=9, width=3, hidden=5, channels=2, classes=4))
+    model = unlike_a_fresh_one(cnn(image_size=9, dim=3, width=5, channels=2, classes=4))
     first, second, hidden, head = model[0], model[2], model[6], model[8]
     images = drawn(3, 2, 9, 9)
     x = F.leaky_relu(F.conv2d(images, first.weight, first.bias), 0.01)
@@ -160,7 +163,7 @@ def test_bad_input():
 
 
 def test_the_smallest_image_of_a_densenet():
-    model = DenseNet(blocks=(1, 1, 1, 1), growth=2, width=4).eval()
+    model = DenseNet(blocks=(1, 1, 1, 1), growth=2, dim=4).eval()
     assert model(torch.zeros(1, 3, 15, 15)).shape == (1, 10)
     with pytest.raises(InputError, match=r"halves an image 4 times and needs 15 pixels a side, got \(14, 32\)"):
         model(torch.zeros(1, 3, 14, 32))

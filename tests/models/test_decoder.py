@@ -100,7 +100,7 @@ def test_it_learns_majority_of_every_prefix():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="at least one layer"):
+    with pytest.raises(InputError, match="layers is a whole number of at least 1, got 0"):
         Decoder(layers=0)
     with pytest.raises(InputError, match="length 7"):
         Decoder(**SMALL)(torch.ones(1, 7))

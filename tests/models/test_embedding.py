@@ -13,7 +13,7 @@ def test_minus_one_is_the_bit_one_in_every_type():
 def test_sum_and_concatenation():
     numbers = torch.tensor([[0, 2], [1, 1]])
     for positions, each in (("sum", 6), ("concatenate", 3)):
-        part = SequenceEmbedding(3, 6, 4, positions)  # pyright: ignore
+        part = SequenceEmbedding(vocabulary=3, length=4, dim=6, positions=positions)  # pyright: ignore
         assert part.token.weight.shape == (3, each)
         assert part.position.weight.shape == (4, each)
         out = part(numbers)
@@ -47,11 +47,17 @@ def test_nor_on_another_device():
         (lambda: token_numbers(torch.tensor([1, -1])), "shape \\(batch, n\\).*\\(2,\\)"),
         (lambda: token_numbers(torch.ones(2, 0)), "n at least 1"),
         (lambda: token_numbers(torch.ones(2, 2, dtype=torch.bool)), "torch.bool"),
-        (lambda: SequenceEmbedding(2, 4, 3, "add"), "'sum' or 'concatenate', got 'add'"),  # pyright: ignore
-        (lambda: SequenceEmbedding(2, 5, 3, "concatenate"), "even dim, got 5"),
-        (lambda: SequenceEmbedding(2, 4, 0), "got 0 and 4"),
-        (lambda: SequenceEmbedding(2, 0, 4), "got 4 and 0"),
-        (lambda: SequenceEmbedding(2, 4, 3)(torch.zeros(1, 4, dtype=torch.long)), "3 positions.*length 4"),
+        (
+            lambda: SequenceEmbedding(vocabulary=2, length=3, dim=4, positions="add"),
+            "'sum' or 'concatenate', got 'add'",
+        ),  # pyright: ignore
+        (lambda: SequenceEmbedding(vocabulary=2, length=3, dim=5, positions="concatenate"), "even dim, got 5"),
+        (lambda: SequenceEmbedding(vocabulary=2, length=0, dim=4), "length is a whole number of at least 1, got 0"),
+        (lambda: SequenceEmbedding(vocabulary=2, length=4, dim=0), "dim is a whole number of at least 1, got 0"),
+        (
+            lambda: SequenceEmbedding(vocabulary=2, length=3, dim=4)(torch.zeros(1, 4, dtype=torch.long)),
+            "3 positions.*length 4",
+        ),
     ],
 )
 def test_bad_input(call, message):

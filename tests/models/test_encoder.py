@@ -142,10 +142,7 @@ def test_noise_on_the_embedding():
     torch.manual_seed(0)
     model = Encoder(**SMALL).eval()
     bits = cube.points(6, dtype=torch.int64)
-    little, much = (
-        teeter.sensitivity(model, bits, EmbeddingNoise(module="embedding", sigma2=s), budget=2000).value
-        for s in (1e-8, 25.0)
-    )
+    little, much = (teeter.sensitivity(model, bits, EmbeddingNoise(sigma2=s), budget=2000).value for s in (1e-8, 25.0))
     assert little < 0.02 < much
 
 
@@ -169,10 +166,10 @@ def test_blowup_norm_and_sharpness():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Encoder(layers=0), "at least one layer, got 0"),
+        (lambda: Encoder(layers=0), "layers is a whole number of at least 1, got 0"),
         (lambda: Encoder(dim=9), "dim = 9 and heads = 2"),
         (lambda: Encoder(norm="none"), "'post' or 'pre'"),  # pyright: ignore
-        (lambda: Encoder(width=0), "width is at least 1"),
+        (lambda: Encoder(width=0), "width is a whole number of at least 1, got 0"),
         (lambda: Encoder(length=4, dim=4)(torch.ones(1, 5)), "4 positions, got an input of length 5"),
         (lambda: Encoder(length=4, dim=4)(torch.zeros(1, 4)), "\\+1 and -1"),
     ],

@@ -9,7 +9,7 @@ from tests.models.vision import unlike_a_fresh_one
 
 @pytest.mark.parametrize("activation", ["leaky-relu", "sigmoid"])
 def test_by_hand(activation):
-    model = unlike_a_fresh_one(mlp(image_size=3, channels=2, hidden=(5, 4), classes=3, activation=activation))
+    model = unlike_a_fresh_one(mlp(image_size=3, channels=2, widths=(5, 4), classes=3, activation=activation))
     images = torch.randn(6, 2, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     x = images.reshape(6, 18)
     linear = [part for part in model if isinstance(part, nn.Linear)]
@@ -35,7 +35,7 @@ def test_widths_of_the_paper(name, widths, activation):
 
 
 def test_without_hidden_layers_it_is_linear():
-    model = mlp(hidden=(), image_size=2).double()
+    model = mlp(widths=(), image_size=2).double()
     x, y = torch.randn(2, 1, 1, 2, 2, dtype=torch.float64)
     zero = model(torch.zeros_like(x))
     assert torch.allclose(model(x + y) + zero, model(x) + model(y))
@@ -44,5 +44,5 @@ def test_without_hidden_layers_it_is_linear():
 def test_bad_input():
     with pytest.raises(InputError, match="activation is one of leaky-relu, sigmoid, got 'tanh'"):
         mlp(activation="tanh")
-    with pytest.raises(InputError, match="hidden is a whole number of at least 1, got 0"):
-        mlp(hidden=(5, 0))
+    with pytest.raises(InputError, match="widths is a whole number of at least 1, got 0"):
+        mlp(widths=(5, 0))

@@ -96,8 +96,7 @@ def test_it_learns_addition(residual):
     replaced = teeter.sensitivity(model, TOKENS, TokenReplace(P + 1, skip=(P,)), design="paper", draws=20)
     assert 4 / 6 - 0.05 < replaced.value < 5 / 6 + 0.05
     little, much = (
-        teeter.sensitivity(model, TOKENS, EmbeddingNoise(module="embedding", sigma2=s, skip=(P,)), budget=2000).value
-        for s in (1e-6, 9.0)
+        teeter.sensitivity(model, TOKENS, EmbeddingNoise(sigma2=s, skip=(P,)), budget=2000).value for s in (1e-6, 9.0)
     )
     assert little == 0 < 0.3 < much
 
@@ -105,8 +104,8 @@ def test_it_learns_addition(residual):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ModularAddition(p=1), "p = 1"),
-        (lambda: ModularAddition(width=0), "width = 0"),
+        (lambda: ModularAddition(p=1), "at least 2, got 1"),
+        (lambda: ModularAddition(width=0), "width is a whole number of at least 1, got 0"),
         (lambda: ModularAddition(heads=3), "heads = 3"),
         (lambda: model_of()(TOKENS[:, :2]), "\\(batch, 3\\), got torch.int64 \\(25, 2\\)"),
         (lambda: model_of()(TOKENS.double()), "torch.float64"),

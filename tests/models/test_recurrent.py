@@ -77,8 +77,8 @@ def test_noise_and_sharpness(cell):
     ("call", "message"),
     [
         (lambda: Recurrent("rnn"), "'lstm' or 'gru', got 'rnn'"),  # pyright: ignore
-        (lambda: Recurrent("gru", layers=0), "layers = 0"),
-        (lambda: Recurrent("gru", dim=0), "dim = 0"),
+        (lambda: Recurrent("gru", layers=0), "layers is a whole number of at least 1, got 0"),
+        (lambda: Recurrent("gru", dim=0), "dim is a whole number of at least 1, got 0"),
         (lambda: Recurrent("gru", dim=2)(torch.zeros(2, 3)), "\\+1 and -1"),
     ],
 )

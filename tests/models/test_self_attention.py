@@ -15,7 +15,7 @@ TOKENS = torch.randint(9, (6, 5), generator=torch.Generator().manual_seed(0))
 
 def model_of(seed=0, **settings):
     torch.manual_seed(seed)
-    return SelfAttention(size=9, length=5, **settings)
+    return SelfAttention(vocabulary=9, length=5, **settings)
 
 
 def test_size():
@@ -95,10 +95,10 @@ def test_it_learns_the_sparse_tokens_where_they_are_the_safer_ones():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: SelfAttention(size=0), "size = 0"),
-        (lambda: SelfAttention(length=0), "length = 0"),
-        (lambda: SelfAttention(dim=0), "dim = 0"),
-        (lambda: SelfAttention(scale=0), "scale = 0"),
+        (lambda: SelfAttention(vocabulary=0), "vocabulary is a whole number of at least 1, got 0"),
+        (lambda: SelfAttention(length=0), "length is a whole number of at least 1, got 0"),
+        (lambda: SelfAttention(dim=0), "dim is a whole number of at least 1, got 0"),
+        (lambda: SelfAttention(scale=0), "above 0, got 0"),
         (lambda: model_of()(TOKENS[:, :4]), "\\(batch, 5\\), got torch.int64 \\(6, 4\\)"),
         (lambda: model_of()(TOKENS.double()), "torch.float64"),
         (lambda: model_of()(TOKENS + 5), "from 0 to 8, got 5 to 13"),

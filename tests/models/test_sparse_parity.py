@@ -16,7 +16,9 @@ def test_the_papers_size():
     model = MODELS["sparse-parity"]()
     assert size(model) == 64 + 1_280 + 2 * 12_704 + 33 == 26_785
     assert [layer.attention.heads for layer in model.layers] == [4, 4]
-    assert size(sparse_parity_transformer(dim=64)) > size(model)
+    # of dimension 64, one setting's: a layer has 4 (64^2 + 64) + 64 x 256 + 256 + 256 x 64 + 64 + 256 = 49,984
+    assert size(MODELS["sparse-parity"](dim=64)) == 128 + 2_560 + 2 * 49_984 + 65
+    assert [layer.up.out_features for layer in MODELS["sparse-parity"](dim=8, width=3, layers=3).layers] == [3, 3, 3]
 
 
 def test_a_seed_and_gradients():

@@ -13,11 +13,12 @@ from teeter.errors import InputError
 from teeter.models import GPT2, MODELS, Roberta, TextLSTM
 from teeter.models.texts import text_and_mask
 from teeter.perturb import EmbeddingNoise, TokenReplace
+from tests.models.launched import Launched
 
 TINY = {
     "gpt2": {"heads": 2, "length": 12},
-    "roberta": {"ffn": 24, "heads": 2, "length": 12},
-    "roberta-relu": {"ffn": 24, "heads": 2, "length": 12},
+    "roberta": {"width": 24, "heads": 2, "length": 12},
+    "roberta-relu": {"width": 24, "heads": 2, "length": 12},
     "text-lstm": {},
 }
 names = pytest.mark.parametrize("name", TINY)
@@ -25,7 +26,7 @@ names = pytest.mark.parametrize("name", TINY)
 
 def tiny(name, seed=0, **more):
     torch.manual_seed(seed)
-    return MODELS[name](**({"vocabulary": 30, "hidden": 16, "layers": 2} | TINY[name] | more)).eval()
+    return MODELS[name](**({"vocabulary": 30, "dim": 16, "layers": 2} | TINY[name] | more)).eval()
 
 
 def lively(name, **more):
@@ -97,6 +98,83 @@ def test_padding_never_counts(name):
         torch.testing.assert_close(model(alone), logits[i : i + 1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "roberta", "roberta-relu"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_no_forward_waits_for_a_value(name, padded, monkeypatch):
+    """Reading one number of a tensor makes a GPU wait; the CPU alone, where that is free, looks at token numbers."""
+    model, inputs = lively(name), texts()
+    given = inputs if padded else inputs["input_ids"]
+    logits = model(given)
+    monkeypatch.setattr("teeter.models.values.breaks", lambda values, rule: False)
+    with Launched() as launched:
+        again = model(given)
+    assert torch.equal(again, logits)
+    assert "embedding" in launched.names
+    assert "_local_scalar_dense" not in launched.names and "equal" not in launched.names
+
+
+@pytest.mark.parametrize("name", ["gpt2", "roberta"])
+def test_the_mask_in_full_is_what_transformers_makes_of_the_short_one(name):
+    model = lively(name)
+    inputs = {key: part.flip(-1) for key, part in texts().items()} if name == "gpt2" else texts()
+    logits, short = model(inputs), []
+    inner = model.model.transformer if name == "gpt2" else model.model.roberta
+
+    def shortened(module, args, kwargs):
+        short.append(kwargs["attention_mask"])
+        return args, kwargs | {"attention_mask": inputs["attention_mask"]}
+
+    inner.register_forward_pre_hook(shortened, with_kwargs=True)
+    torch.testing.assert_close(model(inputs), logits, rtol=1e-5, atol=1e-5)
+    assert short[0].shape == (8, 1, 9, 9) and short[0].dtype == torch.bool
+
+
+@pytest.mark.parametrize("name", ["gpt2", "roberta", "roberta-relu"])
+def test_a_text_padded_on_the_left_has_finite_gradients(name):
+    model = lively(name)
+    inputs = {key: part.flip(-1) for key, part in texts().items()}
+    model(inputs).sum().backward()
+    assert all(bool(weights.grad.isfinite().all()) for weights in model.parameters())
+
+
+@names
+def test_a_model_built_without_memory_and_filled_later(name):
+    model, inputs = lively(name), texts()
+    with torch.device("meta"):
+        empty = tiny(name)
+    filled = empty.to_empty(device="cpu")
+    for buffer in filled.buffers():
+        buffer.fill_(10**6)  # to_empty() promises nothing
+    filled.load_state_dict(model.state_dict())
+    assert torch.equal(filled(inputs), model(inputs))
+
+
+@names
+@pytest.mark.parametrize("rate", [None, 0.3])
+def test_dropout_is_at_the_given_rate_everywhere(name, rate, monkeypatch):
+    model = tiny(name, **({} if rate is None else {"dropout": rate})).train()
+    expected = 0.1 if rate is None else rate
+    rates, attention, fired = [part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)], [], []
+    # The embedding, in each layer attention and what follows attention and MLP, RoBERTa's head; the LSTM has its own.
+    assert rates == [expected] * {"gpt2": 1 + 2 * 3, "text-lstm": 0}.get(name, 1 + 2 * 3 + 1)
+    if name == "text-lstm":
+        assert model.lstm.dropout == expected
+        return
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*given, **options):
+        attention.append(options["dropout_p"])
+        return attend(*given, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.register_forward_hook(lambda module, given, out: fired.append(float((out == 0).double().mean())))
+    model(texts())
+    assert attention == ([] if name == "roberta-relu" else [expected] * 2)
+    assert min(fired) > 0  # each that ran has dropped something
+
+
 @names
 def test_gradients_reach_every_parameter(name):
     model = lively(name).double()
@@ -121,7 +199,7 @@ def trained(name):
     labels = (inputs["input_ids"][:, 1] < 16).long()
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     losses = []
-    for _ in range(100):
+    for _ in range(200):
         loss = cross_entropy(model(inputs), labels)
         optimizer.zero_grad()
         loss.backward()
@@ -183,7 +261,7 @@ def test_without_transformers(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match=r"need transformers .*pip install 'teeter\[text\]'"):
         make()
-    TextLSTM(vocabulary=5, hidden=4)  # needs none
+    TextLSTM(vocabulary=5, dim=4)  # needs none
 
 
 @pytest.mark.parametrize(
@@ -202,7 +280,14 @@ def test_without_transformers(make, monkeypatch):
 )
 def test_texts_that_are_none(inputs, longest, message):
     with pytest.raises(InputError, match=message):
-        text_and_mask(inputs, longest)
+        text_and_mask(inputs, 30, longest)
+
+
+@names
+def test_tokens_that_the_model_does_not_know(name):
+    for tokens, range in ((torch.tensor([[0, 30]]), "0 to 30"), (torch.tensor([[-1, 3]]), "-1 to 3")):
+        with pytest.raises(InputError, match=f"token numbers run from 0 to 29, got {range}"):
+            tiny(name)(tokens)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "roberta"])

@@ -68,7 +68,7 @@ def test_shifted_patches_by_hand():
 
 @kinds
 def test_locality_attention_by_hand(attention):
-    part = unlike_a_fresh_one(LocalityAttention(tokens=6, **SIZES, attention=attention))
+    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention=attention))
     x = drawn(3, 6, 8)
     assert torch.allclose(part(x), attention_by_hand(part, x), rtol=0, atol=1e-10)
 
@@ -76,7 +76,7 @@ def test_locality_attention_by_hand(attention):
 @kinds
 def test_the_whole_by_hand(attention):
     model = unlike_a_fresh_one(
-        ViTSmall(image_size=6, channels=2, patch=3, depth=2, mlp=7, attention=attention, **SIZES)
+        ViTSmall(image_size=6, channels=2, patch=3, layers=2, width=7, attention=attention, **SIZES)
     )
     images = drawn(2, 2, 6, 6)
     x = tokens_by_hand(model.embed, images)
@@ -91,7 +91,7 @@ def test_the_whole_by_hand(attention):
 
 @kinds
 def test_gradients_of_attention(attention):
-    part = unlike_a_fresh_one(LocalityAttention(tokens=4, **SIZES, attention=attention))
+    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention=attention))
     names = [name for name, _ in part.named_parameters()]
 
     def f(x, *weights):
@@ -102,7 +102,7 @@ def test_gradients_of_attention(attention):
 
 
 def test_temperature_starts_at_the_usual_scale():
-    assert LocalityAttention(tokens=3, dim=8, heads=1, dim_head=16).temperature.exp().item() == pytest.approx(0.25)
+    assert LocalityAttention(dim=8, heads=1, dim_head=16).temperature.exp().item() == pytest.approx(0.25)
 
 
 @kinds
@@ -112,7 +112,7 @@ def test_no_token_attends_to_itself(attention):
     For the softmax the keys are 0; for the ReLU, whose weights would then be 0 too, queries and keys are the first
     feature, which is 1 for every token and no part of the values.
     """
-    part = unlike_a_fresh_one(LocalityAttention(tokens=5, dim=8, heads=1, dim_head=8, attention=attention))
+    part = unlike_a_fresh_one(LocalityAttention(dim=8, heads=1, dim_head=8, attention=attention))
     x = drawn(1, 5, 8)
     q, k, v = part.qkv.weight.detach().chunk(3)
     part.norm = torch.nn.Identity()  # type: ignore[assignment]
@@ -131,14 +131,14 @@ def test_no_token_attends_to_itself(attention):
 
 @kinds
 def test_order_of_tokens_does_not_matter_to_attention(attention):
-    part = unlike_a_fresh_one(LocalityAttention(tokens=6, **SIZES, attention=attention))
+    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention=attention))
     x, order = drawn(2, 6, 8), torch.tensor([3, 0, 5, 1, 4, 2])
     assert torch.allclose(part(x[:, order]), part(x)[:, order], rtol=0, atol=1e-12)
 
 
 def test_relu_attention_is_not_normalised_over_keys():
     """Every score twice as large, every weight twice as large; softmax weights still sum to one."""
-    part = unlike_a_fresh_one(LocalityAttention(tokens=5, **SIZES, attention="relu"))
+    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention="relu"))
     x = drawn(2, 5, 8)
     before = part(x) - part.out.bias
     with torch.no_grad():
@@ -168,7 +168,7 @@ def test_which_tokens_a_patch_touches(token, touched):
 @kinds
 def test_dropout_is_for_training(attention):
     torch.manual_seed(0)
-    sizes = {"image_size": 8, "depth": 2, "mlp": 8, "attention": attention, **SIZES}
+    sizes = {"image_size": 8, "layers": 2, "width": 8, "attention": attention, **SIZES}
     wet = ViTSmall(**sizes, dropout=0.5, embedding_dropout=0.5)
     dry = ViTSmall(**sizes)
     dry.load_state_dict(wet.state_dict())
@@ -178,22 +178,45 @@ def test_dropout_is_for_training(attention):
     assert torch.equal(wet.eval()(images), dry(images))
 
 
+PLACES = ["drop", "blocks.0.drop", "blocks.1.drop", "blocks.0.mlp.3", "blocks.0.mlp.5", "blocks.1.mlp.5"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_of_dropout_by_itself(place):
+    """Half of what comes there goes, the rest is doubled, and the answer is another."""
+    torch.manual_seed(0)
+    model = ViTSmall(image_size=8, layers=2, width=8, **SIZES, dropout=0.5, embedding_dropout=0.5)
+    part, seen = model.get_submodule(place), []
+    for block in model.blocks:
+        block.attend.dropout = 0.0
+    for other in model.modules():
+        if isinstance(other, torch.nn.Dropout) and other is not part:
+            other.p = 0.0
+    part.register_forward_hook(lambda module, given, out: seen.append((given[0], out)))
+    images = drawn(4, 3, 8, 8).float()
+    assert not torch.equal(model(images), model(images))
+    given, out = seen[0]
+    kept = out != 0
+    assert torch.equal(out[kept], 2 * given[kept])
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_two_rates_are_two():
+    model = ViTSmall(image_size=8, layers=2, width=8, **SIZES, dropout=0.2, embedding_dropout=0.3)
+    rates = {name: part.p for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
+    assert rates == {**dict.fromkeys([*PLACES, "blocks.1.mlp.3"], 0.2), "drop": 0.3}
+    assert [block.attend.dropout for block in model.blocks] == [0.2, 0.2]
+    assert not [part for part in ViTSmall(layers=1).modules() if isinstance(part, torch.nn.Dropout)]
+
+
 def test_dropout_reaches_the_attention_itself():
     for attention in ("softmax", "relu"):
-        part = LocalityAttention(tokens=5, **SIZES, attention=attention, dropout=0.5)
+        part = LocalityAttention(**SIZES, attention=attention, dropout=0.5)
         x = drawn(2, 5, 8).float()
         assert not torch.equal(part(x), part(x))
         assert torch.equal(part.eval()(x), part(x))
 
 
-@kinds
-def test_bad_input(attention):
+def test_bad_input():
     with pytest.raises(InputError, match="attention is 'softmax' or 'relu', got 'linear'"):
         ViTSmall(attention="linear")  # pyright: ignore
-    with pytest.raises(InputError, match="heads is a whole number"):
-        ViTSmall(heads=0, attention=attention)
-    for rate in (-0.1, 1.0):
-        with pytest.raises(InputError, match=f"at least 0 and below 1, got {rate}"):
-            ViTSmall(dropout=rate, attention=attention)
-        with pytest.raises(InputError, match=f"at least 0 and below 1, got {rate}"):
-            ViTSmall(embedding_dropout=rate, attention=attention)

@@ -20,24 +20,24 @@ class Setting:
 
 
 def _vit(**more: Any) -> dict[str, Any]:
-    return {"image_size": 8, "patch": 4, "dim": 16, "depth": 2, "heads": 2, "dim_head": 8, "mlp": 16} | more
+    return {"image_size": 8, "patch": 4, "dim": 16, "layers": 2, "heads": 2, "dim_head": 8, "width": 16} | more
 
 
 COLOUR, GREY = (3, 32, 32), (1, 28, 28)
 SETTINGS = {
-    "cnn": Setting(600_810, 10, GREY, {"image_size": 8, "width": 4, "hidden": 16}),
-    "convmixer": Setting(117_642, 10, COLOUR, {"dim": 8, "depth": 2}),
-    "densenet121": Setting(6_956_426, 10, COLOUR, {"blocks": (2, 2), "growth": 4, "width": 8}),
-    "mlp-leaky-relu": Setting(468_874, 10, GREY, {"image_size": 8, "hidden": (16, 16)}),
+    "cnn": Setting(600_810, 10, GREY, {"image_size": 8, "dim": 4, "width": 16}),
+    "convmixer": Setting(117_642, 10, COLOUR, {"dim": 8, "layers": 2}),
+    "densenet121": Setting(6_956_426, 10, COLOUR, {"blocks": (2, 2), "growth": 4, "dim": 8}),
+    "mlp-leaky-relu": Setting(468_874, 10, GREY, {"image_size": 8, "widths": (16, 16)}),
     "mlp-mnist": Setting(78_702, 2, GREY, {"image_size": 8}),
-    "mlp-sigmoid": Setting(468_874, 10, GREY, {"image_size": 8, "hidden": (16, 16)}),
-    "resnet18": Setting(11_173_962, 10, COLOUR, {"blocks": (1, 1), "width": 8}),
+    "mlp-sigmoid": Setting(468_874, 10, GREY, {"image_size": 8, "widths": (16, 16)}),
+    "resnet18": Setting(11_173_962, 10, COLOUR, {"blocks": (1, 1), "dim": 8}),
     "vit-simple": Setting(1_975_210, 10, COLOUR, _vit()),
     "vit-small": Setting(4_482_482, 10, COLOUR, _vit()),
     "vit-small-fashion-mnist": Setting(338_348, 10, GREY, _vit()),
     "vit-small-mnist": Setting(84_206, 2, GREY, _vit(patch=2)),
     "vit-small-relu": Setting(4_482_482, 10, COLOUR, _vit()),
-    "vit-small-svhn": Setting(4_746_674, 10, COLOUR, _vit(mlp=32)),
+    "vit-small-svhn": Setting(4_746_674, 10, COLOUR, _vit(width=32)),
 }
 
 

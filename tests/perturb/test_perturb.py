@@ -190,6 +190,17 @@ def test_where_embeddings_end():
     assert where(table) is table[0]
     with pytest.raises(InputError, match="not clear"):
         where(nn.Sequential(nn.Embedding(5, 4), nn.Embedding(5, 4)))
+    tables = nn.ModuleDict({"token": nn.Embedding(5, 4), "position": nn.Embedding(9, 4)})
+    for name in ("embedding", "embeddings"):  # a module of that name that holds every table ends where they are joined
+        for model in (nn.ModuleDict({name: tables}), nn.ModuleDict({"inner": nn.ModuleDict({name: tables})})):
+            assert where(model) is tables
+    one = nn.ModuleDict({"embedding": nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 4)), "head": nn.Linear(4, 1)})
+    assert where(one) is one["embedding"]
+    for other in (nn.ModuleDict({"embedding": tables, "more": nn.Embedding(3, 4)}), nn.ModuleDict({"tables": tables})):
+        with pytest.raises(InputError, match=r"not clear \(embeddings: .*token, .*position"):
+            where(other)
+    with pytest.raises(InputError, match="embeddings: none"):
+        where(nn.ModuleDict({"embedding": nn.Linear(4, 4)}))
     with pytest.raises(UnknownName, match="no module named 'mix'"):
         perturb.HiddenNoise("mix").where(table)
     with pytest.raises(InputError, match="names 2 modules: a.0, b.0"):

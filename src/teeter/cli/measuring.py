@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,9 @@ ModelArgument = Annotated[
 ]
 WeightsOption = Annotated[
     Path | None, typer.Option("--weights", help="A file of weights, safetensors or torch's, for MODEL.")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A size of a MODEL from teeter.models, such as length=10; repeatable.")
 ]
 DataArgument = Annotated[
     Path,
@@ -75,6 +79,7 @@ def measure(
     ] = None,
     seed: SeedOption = 0,
     weights: WeightsOption = None,
+    options: SetOption = None,
     limit: LimitOption = None,
     device: DeviceOption = "cpu",
     arithmetic: Annotated[
@@ -121,12 +126,20 @@ def measure(
         )
     facts = {"value": result.value, "low": result.low, "high": result.high, "confidence": result.confidence}
     facts |= {"n": result.n, "draws": result.draws, "forwards": result.forwards, "design": result.design}
+    if loaded.untrained:
+        result = replace(result, notes=(*result.notes, f"{model} is untrained: its weights are random"))
     facts |= {"stopped": result.stopped, "notes": list(result.notes)}
     if result.effect is not None:
         effect = result.effect
         facts |= {"arithmetic": arithmetic, "effect": {"value": effect.value, "low": effect.low, "high": effect.high}}
     if as_json:
-        about = {"model": model, "data": str(data), "inputs": count(loaded.inputs), "perturb": perturb}
+        about = {
+            "model": model,
+            "weights": weights and str(weights),
+            "data": str(data),
+            "inputs": count(loaded.inputs),
+            "perturb": perturb,
+        }
         print_json({**about, "sigma2": sigma2, "relative": relative, "seed": seed, **facts})
     else:
         _say(result, confidence, arithmetic)
@@ -152,6 +165,7 @@ def doctor(
     relative: RelativeOption = False,
     seed: SeedOption = 0,
     weights: WeightsOption = None,
+    options: SetOption = None,
     limit: LimitOption = None,
     device: DeviceOption = "cpu",
     text_column: ColumnOption = "text",
@@ -190,6 +204,7 @@ def _open(given: dict[str, Any]) -> tuple[Loaded, Any]:
         by_name(perturb, *noise, vocabulary=2)  # a misspelt one is an error before anything is loaded
     wanted = {name: given[name] for name in _LOADING}
     wanted |= {name: _numbers(given[name]) for name in ("mean", "std")}
+    wanted["options"] = dict(map(_option, given["options"] or ()))
     with fetching():
         loaded = load(given["model"], given["data"], **wanted)
     _try(loaded)
@@ -210,6 +225,16 @@ def _try(loaded: Loaded) -> None:
         raise
     except Exception as problem:
         raise InputError(f"the model does not take these inputs: {type(problem).__name__}: {problem}") from None
+
+
+def _option(text: str) -> tuple[str, int | float | str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"a size is set as name=value, got '{text}'")
+    for kind in (int, float):
+        with suppress(ValueError):
+            return name, kind(value)
+    return name, value
 
 
 def _numbers(text: str | None) -> tuple[float, ...] | None:

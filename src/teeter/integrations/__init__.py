@@ -2,7 +2,8 @@
 
 from teeter.integrations.adapters import Keywords, NextToken, adapt
 from teeter.integrations.images import ImageFormat, find_images, read_images
-from teeter.integrations.loading import Loaded, load, load_inputs, load_model
+from teeter.integrations.loading import Loaded, load, load_inputs
+from teeter.integrations.model_by_name import load_model
 from teeter.integrations.pretrained import encoder, pretrained
 from teeter.integrations.probe import Probe, encode, fit_probe
 from teeter.integrations.text import read_labels, read_texts, special_tokens, tokenize, tokenizer_of, words

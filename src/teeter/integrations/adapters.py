@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.models.texts import library
 
 __all__ = ["KINDS", "Keywords", "NextToken", "adapt", "kind_of", "library", "logits_of", "longest_text"]
 
@@ -134,15 +135,6 @@ def longest_text(model: Any) -> int | None:
     config = getattr(getattr(model, "model", model), "config", None)
     length = getattr(config, "max_position_embeddings", None)
     return length - _first_position(model) if isinstance(length, int) and isinstance(model, nn.Module) else None
-
-
-def library() -> Any:
-    """The transformers library, or one line on how to get it."""
-    try:
-        import transformers
-    except ImportError as problem:
-        raise InputError(f"models and tokenizers need transformers ({problem}): pip install 'teeter[text]'") from None
-    return transformers
 
 
 def kind_of(*names: str) -> str | None:

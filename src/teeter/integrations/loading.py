@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +14,15 @@ from torch import Tensor, nn
 
 from teeter.data import DATA, DataSet, LabelledImages, subset
 from teeter.errors import InputError
-from teeter.integrations.adapters import adapt, longest_text
+from teeter.integrations.adapters import longest_text
 from teeter.integrations.images import ImageFormat, find_images, read_images
-from teeter.integrations.pretrained import pretrained
+from teeter.integrations.model_by_name import load_model
 from teeter.integrations.text import read_texts, special_tokens, tokenize, tokenizer_of
-from teeter.integrations.weights import fill
 from teeter.models import MODELS
 from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, take
 
-__all__ = ["Loaded", "load", "load_inputs", "load_model"]
+__all__ = ["Loaded", "load", "load_inputs"]
 
 _DATA_SETS = sorted(name for name, known in DATA.items() if known.load or known.pictures)
 
@@ -40,6 +36,7 @@ class Loaded:
     tokenizer: Any = None
     skip: tuple[int, ...] = ()  # numbers of special tokens: structure, not text
     vocabulary: int | None = None
+    untrained: bool = False  # of the zoo, and without weights
 
 
 def load(
@@ -49,6 +46,7 @@ def load(
     limit: int | None = None,
     seed: int = 0,
     weights: Path | str | None = None,
+    options: Mapping[str, Any] | None = None,
     device: str = "cpu",
     tokenizer: Path | str | None = None,
     text_column: str = "text",
@@ -68,7 +66,8 @@ def load(
     """
     data, folder = Path(data), Path(model) if Path(model).is_dir() else None
     pictures = data.is_dir() or _data_set(data) is not None
-    network = load_model(model, weights, seed)
+    network = load_model(model, weights, options)
+    untrained = folder is None and model in MODELS and weights is None
     reader: Any = tokenizer or _own(network, "tokenizer")
     if reader is None and folder is not None and (folder / "tokenizer_config.json").is_file():
         reader = folder
@@ -88,9 +87,9 @@ def load(
     inputs = inputs.to(place) if isinstance(inputs, Tensor) else {name: part.to(place) for name, part in inputs.items()}
     network = network.to(place) if isinstance(network, nn.Module) else network
     if reader is None or not _is_text(inputs):
-        return Loaded(network, inputs)
+        return Loaded(network, inputs, untrained=untrained)
     sizes = [len(reader), getattr(_own(network, "config"), "vocab_size", None)]
-    return Loaded(network, inputs, reader, special_tokens(reader), min(size for size in sizes if size))
+    return Loaded(network, inputs, reader, special_tokens(reader), min(size for size in sizes if size), untrained)
 
 
 def _own(network: Any, name: str) -> Any:
@@ -101,71 +100,6 @@ def _own(network: Any, name: str) -> Any:
 def _is_text(inputs: Inputs) -> bool:
     tokens = inputs if isinstance(inputs, Tensor) else inputs.get("input_ids")
     return tokens is not None and tokens.ndim == 2 and not tokens.is_floating_point()
-
-
-def load_model(name: str, weights: Path | str | None = None, seed: int = 0) -> Callable[[Any], Any]:
-    """A model directory as `save_pretrained` writes it; a name from `teeter.models.MODELS`; or `module:name`, where
-    name is a model, a function that is one, or a factory that takes no arguments.
-
-    The module is looked for in the current folder too. A torch module is put into evaluation mode, and a model of
-    transformers adapted. `weights` is a file of them, safetensors or a torch file read as weights alone; a model by
-    name without one is untrained, the same for the same seed.
-
-    >>> load_model("teeter.cube:parity")(torch.tensor([[1, -1, -1]]))
-    tensor([1])
-    >>> load_model("cnn")(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 10])
-    """
-    found = pretrained(name) if Path(name).is_dir() else _made(name, seed) if name in MODELS else _imported(name)
-    if weights is not None:
-        if not isinstance(found, nn.Module):
-            raise InputError(f"'{name}' is {type(found).__name__} and has no weights to fill from '{weights}'")
-        fill(found, weights)
-    return found
-
-
-def _made(name: str, seed: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return MODELS[name]().eval()
-
-
-def _imported(name: str) -> Callable[[Any], Any]:
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise InputError(
-            f"a model is written 'module:name', is a folder that save_pretrained wrote, or one of "
-            f"{', '.join(MODELS)}; got '{name}'"
-        )
-    sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module)
-    except Exception as problem:  # whatever the user's own code raises
-        raise InputError(f"cannot import the module '{module}': {problem}") from None
-    finally:
-        sys.path.remove("")
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise InputError(f"the module '{module}' has no '{attribute}'")
-        found = getattr(found, part)
-    if not isinstance(found, nn.Module) and callable(found) and _takes_nothing(found):
-        try:
-            found = found()
-        except Exception as problem:
-            raise InputError(f"the factory '{name}' failed: {type(problem).__name__}: {problem}") from None
-    if isinstance(found, nn.Module):
-        return adapt(found.eval())
-    if not callable(found):
-        raise InputError(f"'{name}' is no model: it is {type(found).__name__} and cannot be called")
-    return found
-
-
-def _takes_nothing(function: Callable[..., Any]) -> bool:
-    try:
-        given = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return all(p.default is not p.empty or p.kind == inspect.Parameter.VAR_KEYWORD for p in given)
 
 
 def load_inputs(

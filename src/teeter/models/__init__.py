@@ -1,6 +1,10 @@
-"""The architectures of both papers, one a file; MODELS makes each by its name, with the paper's sizes by default.
+"""The architectures of both papers, one a file; MODELS makes each by its name.
 
->>> MODELS["vit-small"](depth=2).head
+By default a model has the sizes of the paper where it gives them. A size has one name in all models: `dim` is that of
+a token, or the channels of a place; `width` is that of a hidden layer; `layers`, `heads`, `length`, `vocabulary`,
+`classes`, `channels`, `image_size` and `patch` are what they say.
+
+>>> MODELS["vit-small"](layers=2).head
 Linear(in_features=64, out_features=10, bias=True)
 """
 
@@ -18,8 +22,9 @@ from teeter.models.gpt2 import GPT2
 from teeter.models.mlp import mlp
 from teeter.models.modular import ModularAddition
 from teeter.models.recurrent import Recurrent
+from teeter.models.relu_attention import relu_attention
 from teeter.models.resnet import ResNet
-from teeter.models.roberta import Roberta, relu_attention
+from teeter.models.roberta import Roberta
 from teeter.models.scratchpad import Scratchpad
 from teeter.models.self_attention import SelfAttention
 from teeter.models.sparse_parity import sparse_parity_transformer
@@ -60,7 +65,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "gru": partial(Recurrent, "gru"),
     "lstm": partial(Recurrent, "lstm"),
     "mlp-leaky-relu": partial(mlp, activation="leaky-relu"),
-    "mlp-mnist": partial(mlp, hidden=(100,), classes=2),
+    "mlp-mnist": partial(mlp, widths=(100,), classes=2),
     "mlp-sigmoid": partial(mlp, activation="sigmoid"),
     "modular": ModularAddition,
     "resnet18": ResNet,
@@ -72,8 +77,8 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "text-lstm": TextLSTM,
     "vit-simple": ViTSimple,
     "vit-small": ViTSmall,
-    "vit-small-fashion-mnist": partial(ViTSmall, image_size=28, channels=1, depth=2, heads=8),
-    "vit-small-mnist": partial(ViTSmall, image_size=28, channels=1, classes=2, patch=7, depth=2, heads=1, mlp=128),
+    "vit-small-fashion-mnist": partial(ViTSmall, image_size=28, channels=1, layers=2, heads=8),
+    "vit-small-mnist": partial(ViTSmall, image_size=28, channels=1, classes=2, patch=7, layers=2, heads=1, width=128),
     "vit-small-relu": partial(ViTSmall, attention="relu"),
-    "vit-small-svhn": partial(ViTSmall, mlp=512),
+    "vit-small-svhn": partial(ViTSmall, width=512),
 }

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.models.sizes import check_heads, check_sizes
 
 __all__ = ["Attention", "Block", "Norm", "copy_first"]
 
@@ -32,8 +33,7 @@ class Attention(nn.Module):
 
     def __init__(self, dim: int, heads: int, bias: bool = True) -> None:
         super().__init__()
-        if heads < 1 or dim < 1 or dim % heads:
-            raise InputError(f"heads divide the dimension evenly, got dim = {dim} and heads = {heads}")
+        check_heads(dim, heads)
         self.heads = heads
         self.query = nn.Linear(dim, dim, bias)
         self.key = nn.Linear(dim, dim, bias)
@@ -47,16 +47,27 @@ class Attention(nn.Module):
 
     def weights(self, x: Tensor, source: Tensor | None = None, causal: bool = False) -> Tensor:
         """How much each position attends to each of the source's: (batch, heads, n, theirs), rows adding up to 1."""
-        query, key = self._split(self.query(x)), self._split(self.key(x if source is None else source))
+        return self._weights(x, self._split(self.key(x if source is None else source)), causal)
+
+    def forward(self, x: Tensor, source: Tensor | None = None, causal: bool = False) -> Tensor:
+        return self.attend(x, *self.keys_and_values(x if source is None else source), causal)
+
+    def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """All that attention needs of a source, (batch, heads, theirs, dim / heads) each: it can be kept."""
+        return self._split(self.key(source)), self._split(self.value(source))
+
+    def attend(self, x: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> Tensor:
+        """What each position of x gathers from a source with these keys and values."""
+        mixed = self._weights(x, key, causal) @ value
+        return self.output(mixed.transpose(-3, -2).flatten(-2))
+
+    def _weights(self, x: Tensor, key: Tensor, causal: bool) -> Tensor:
+        query = self._split(self.query(x))
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
         if causal:
             later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
             scores = scores.masked_fill(later, -math.inf)
         return scores.softmax(-1)
-
-    def forward(self, x: Tensor, source: Tensor | None = None, causal: bool = False) -> Tensor:
-        mixed = self.weights(x, source, causal) @ self._split(self.value(x if source is None else source))
-        return self.output(mixed.transpose(-3, -2).flatten(-2))
 
     def _split(self, x: Tensor) -> Tensor:
         """(batch, n, dim) to (batch, heads, n, dim / heads)."""
@@ -73,8 +84,7 @@ class Block(nn.Module):
         super().__init__()
         if norm not in ("post", "pre"):
             raise InputError(f"the norm comes 'post' or 'pre', got '{norm}'")
-        if width < 1:
-            raise InputError(f"the feed-forward width is at least 1, got {width}")
+        check_sizes(width=width)
         self.pre = norm == "pre"
         self.attention = Attention(dim, heads)
         self.norm1 = nn.LayerNorm(dim)

@@ -22,26 +22,26 @@ def cnn(
     image_size: int = 28,
     channels: int = 1,
     classes: int = 10,
-    width: int = 32,
-    hidden: int = 128,
+    dim: int = 32,
+    width: int = 128,
 ) -> nn.Sequential:
-    """Two convolutions, a pool, a hidden layer, a head.
+    """Two convolutions of `dim` channels, a pool, a hidden layer of `width` units, a head.
 
     >>> sum(weight.numel() for weight in cnn().parameters())
     600810
     """
-    check_sizes(image_size=image_size, channels=channels, classes=classes, width=width, hidden=hidden)
+    check_sizes(image_size=image_size, channels=channels, classes=classes, dim=dim, width=width)
     if image_size < 6:
         raise InputError(f"two 3 x 3 convolutions and a pool need images of at least 6 pixels a side, got {image_size}")
     side = (image_size - 4) // 2
     return nn.Sequential(
-        nn.Conv2d(channels, width, 3),
+        nn.Conv2d(channels, dim, 3),
         nn.LeakyReLU(),
-        nn.Conv2d(width, width, 3),
+        nn.Conv2d(dim, dim, 3),
         nn.LeakyReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(width * side * side, hidden),
+        nn.Linear(dim * side * side, width),
         nn.LeakyReLU(),
-        nn.Linear(hidden, classes),
+        nn.Linear(width, classes),
     )

@@ -1,9 +1,9 @@
 """ConvMixer: patches like a ViT's, mixed by convolutions in the place of attention.
 
 Trockman & Kolter (2022, Patches Are All You Need?). It serves V section 5 (CIFAR-10, Fig. 4), where it tells apart what
-comes of patches from what comes of attention. The defaults are V's: width 128, depth 6, kernel 3 (appendix D), and
+comes of patches from what comes of attention. The defaults are V's: dimension 128, 6 layers, kernel 3 (appendix D), and
 patch 4 as for every CIFAR-10 model: 117,642 parameters, a count that no other patch size has. In V's released script
-the ConvMixer shares its width, depth and patch with the ViTs' options, whose defaults are not those of the text.
+the ConvMixer shares its dimension, layers and patch with the ViTs' options, whose defaults are not those of the text.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class ConvMixer(nn.Module):
         classes: int = 10,
         patch: int = 4,
         dim: int = 128,
-        depth: int = 6,
+        layers: int = 6,
         kernel: int = 3,
     ) -> None:
         super().__init__()
-        check_sizes(channels=channels, classes=classes, patch=patch, dim=dim, depth=depth, kernel=kernel)
+        check_sizes(channels=channels, classes=classes, patch=patch, dim=dim, layers=layers, kernel=kernel)
         if kernel % 2 == 0:
             raise InputError(f"only a kernel of odd size keeps the grid of patches as it is, got kernel = {kernel}")
         self.channels, self.patch = channels, patch
         self.embed = _convolved(nn.Conv2d(channels, dim, patch, stride=patch))
-        self.layers = nn.Sequential(*(Mixing(dim, kernel) for _ in range(depth)))
+        self.layers = nn.Sequential(*(Mixing(dim, kernel) for _ in range(layers)))
         self.head = nn.Linear(dim, classes)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -6,9 +6,6 @@ The sizes are those of the encoder (H Table 1).
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from teeter.models.embedding import token_numbers
 from teeter.models.encoder import Encoder
 
 __all__ = ["Decoder"]
@@ -27,8 +24,4 @@ class Decoder(Encoder):
     (torch.Size([1]), torch.Size([1, 4]))
     """
 
-    def forward(self, bits: Tensor, all_positions: bool = False) -> Tensor:
-        x = self.embedding(token_numbers(bits))
-        for layer in self.layers:
-            x = layer(x, causal=True)
-        return self.head(self.norm(x if all_positions else x[:, -1])).squeeze(-1)
+    causal = True

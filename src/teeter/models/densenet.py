@@ -40,7 +40,7 @@ class DenseLayer(nn.Module):
 
 class DenseNet(nn.Module):
     """A stem, dense blocks with a transition between each two (half the channels, half the size), a BatchNorm and ReLU,
-    the mean over places, a linear head. `blocks` says how many layers each block has.
+    the mean over places, a linear head. `blocks` says how many layers each block has, `dim` how many channels the stem.
 
     >>> sum(weight.numel() for weight in DenseNet().parameters())
     6956426
@@ -53,16 +53,16 @@ class DenseNet(nn.Module):
         classes: int = 10,
         blocks: Sequence[int] = (6, 12, 24, 16),
         growth: int = 32,
-        width: int = 64,
+        dim: int = 64,
         bottleneck: int = 4,
     ) -> None:
         super().__init__()
-        check_sizes(channels=channels, classes=classes, growth=growth, width=width, bottleneck=bottleneck)
+        check_sizes(channels=channels, classes=classes, growth=growth, dim=dim, bottleneck=bottleneck)
         check_sizes(number_of_blocks=len(blocks))
         self.channels, self.transitions = channels, len(blocks) - 1
         self.stem = nn.Sequential(
-            nn.Conv2d(channels, width, 3, padding=1, bias=False),
-            nn.BatchNorm2d(width),
+            nn.Conv2d(channels, dim, 3, padding=1, bias=False),
+            nn.BatchNorm2d(dim),
             nn.ReLU(),
             nn.MaxPool2d(3, stride=2, padding=1),
         )
@@ -70,13 +70,13 @@ class DenseNet(nn.Module):
         for block, layers in enumerate(blocks):
             check_sizes(blocks=layers)
             if block:
-                self.blocks.append(nn.Sequential(_normed(width, width // 2, 1), nn.AvgPool2d(2)))
-                width //= 2
+                self.blocks.append(nn.Sequential(_normed(dim, dim // 2, 1), nn.AvgPool2d(2)))
+                dim //= 2
             self.blocks.append(
-                nn.Sequential(*(DenseLayer(width + i * growth, growth, bottleneck) for i in range(layers)))
+                nn.Sequential(*(DenseLayer(dim + i * growth, growth, bottleneck) for i in range(layers)))
             )
-            width += layers * growth
-        self.norm, self.head = nn.BatchNorm2d(width), nn.Linear(width, classes)
+            dim += layers * growth
+        self.norm, self.head = nn.BatchNorm2d(dim), nn.Linear(dim, classes)
         for part in self.modules():
             if isinstance(part, nn.Conv2d):
                 nn.init.kaiming_normal_(part.weight)

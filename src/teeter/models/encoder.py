@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from teeter.errors import InputError
 from teeter.models.block import Block, Norm, copy_first
 from teeter.models.embedding import Positions, SequenceEmbedding, token_numbers
+from teeter.models.sizes import check_sizes
 
 __all__ = ["Encoder"]
 
@@ -25,7 +25,8 @@ class Encoder(nn.Module):
 
     `length` is the largest n the model can read, as each position has a vector of its own; H trains a model for each n
     with length = n. A shorter input uses the first positions and is read out at its own last one. With `norm="pre"`
-    there is one more LayerNorm before the head, without which the head would read a sum that is never normalised.
+    there is one more LayerNorm before the head, without which the head would read a sum that is never normalised. With
+    `all_positions`, the head reads every position: (batch, n).
 
     >>> import torch
     >>> from teeter import cube
@@ -35,8 +36,11 @@ class Encoder(nn.Module):
     (torch.Size([16]), torch.Size([2]))
     """
 
+    causal = False  # whether positions are blind to later ones
+
     def __init__(
         self,
+        *,
         length: int = 30,
         dim: int = 128,
         layers: int = 2,
@@ -47,17 +51,16 @@ class Encoder(nn.Module):
         same_start: bool = True,
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise InputError(f"an encoder has at least one layer, got {layers}")
-        self.embedding = SequenceEmbedding(2, dim, length, positions)
+        check_sizes(layers=layers)
+        self.embedding = SequenceEmbedding(vocabulary=2, length=length, dim=dim, positions=positions)
         self.layers = nn.ModuleList(Block(dim, heads, dim if width is None else width, norm) for _ in range(layers))
         if same_start:
             copy_first(self.layers)
         self.norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
         self.head = nn.Linear(dim, 1)
 
-    def forward(self, bits: Tensor) -> Tensor:
+    def forward(self, bits: Tensor, all_positions: bool = False) -> Tensor:
         x = self.embedding(token_numbers(bits))
         for layer in self.layers:
-            x = layer(x)
-        return self.head(self.norm(x[:, -1])).squeeze(-1)
+            x = layer(x, causal=self.causal)
+        return self.head(self.norm(x if all_positions else x[:, -1])).squeeze(-1)

@@ -24,22 +24,22 @@ def mlp(
     image_size: int = 28,
     channels: int = 1,
     classes: int = 10,
-    hidden: Sequence[int] = (512, 128),
+    widths: Sequence[int] = (512, 128),
     activation: str = "leaky-relu",
 ) -> nn.Sequential:
-    """An MLP with an activation after each hidden layer.
+    """An MLP with hidden layers of these widths and an activation after each.
 
     >>> sum(weight.numel() for weight in mlp().parameters())
     468874
     """
     check_sizes(image_size=image_size, channels=channels, classes=classes)
-    for units in hidden:
-        check_sizes(hidden=units)
+    for width in widths:
+        check_sizes(widths=width)
     if activation not in _ACTIVATIONS:
         raise InputError(f"activation is one of {', '.join(_ACTIVATIONS)}, got {activation!r}")
     layers: list[nn.Module] = [nn.Flatten()]
     inside = channels * image_size**2
-    for units in hidden:
-        layers += [nn.Linear(inside, units), _ACTIVATIONS[activation]()]
-        inside = units
+    for width in widths:
+        layers += [nn.Linear(inside, width), _ACTIVATIONS[activation]()]
+        inside = width
     return nn.Sequential(*layers, nn.Linear(inside, classes))

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.models.block import Attention
-from teeter.models.embedding import SequenceEmbedding, fails
+from teeter.models.embedding import SequenceEmbedding
+from teeter.models.sizes import check_sizes
+from teeter.models.values import check_tokens
 
 __all__ = ["ModularAddition"]
 
@@ -22,20 +24,24 @@ __all__ = ["ModularAddition"]
 class ModularAddition(nn.Module):
     """Token numbers a, b, "=" (which is number p) to the logits of a + b mod p: (batch, 3) to (batch, p).
 
-    `embedding` puts out the sum of token and position vectors, (batch, 3, dim). V's noise goes there: with
-    `EmbeddingNoise(module="embedding", sigma2=0.01, skip=(p,))` to one number at a time, in the released code to both.
+    `embedding` puts out the sum of token and position vectors, (batch, 3, dim). V's noise goes there, "to the number
+    embeddings": `EmbeddingNoise(sigma2=0.01, skip=(p,))` nudges one number at a time, which is our reading of the text
+    beside Definition 4.1; the released code nudges both at once.
 
     >>> import torch
     >>> ModularAddition(p=7)(torch.tensor([[3, 5, 7]])).shape
     torch.Size([1, 7])
     """
 
-    def __init__(self, p: int = 113, dim: int = 128, heads: int = 4, width: int = 512, residual: bool = False) -> None:
+    def __init__(
+        self, *, p: int = 113, dim: int = 128, heads: int = 4, width: int = 512, residual: bool = False
+    ) -> None:
         super().__init__()
-        if p < 2 or width < 1:
-            raise InputError(f"p is at least 2 and width at least 1, got p = {p} and width = {width}")
+        check_sizes(p=p, width=width)
+        if p < 2:
+            raise InputError(f"modulo 1 every sum is 0: p is at least 2, got {p}")
         self.p, self.residual = p, residual
-        self.embedding = SequenceEmbedding(p + 1, dim, 3)
+        self.embedding = SequenceEmbedding(vocabulary=p + 1, length=3, dim=dim)
         self.attention = Attention(dim, heads, bias=not residual)
         self.up = nn.Linear(dim, width)
         self.down = nn.Linear(width, dim)
@@ -54,8 +60,7 @@ class ModularAddition(nn.Module):
                 f"the inputs are token numbers a, b, {self.p} of shape (batch, 3), got {tokens.dtype} "
                 f"{tuple(tokens.shape)}"
             )
-        if fails((tokens >= 0) & (tokens <= self.p)):
-            raise InputError(f"token numbers run from 0 to {self.p}, got {int(tokens.min())} to {int(tokens.max())}")
+        check_tokens(tokens, self.p + 1)
         x = self.embedding(tokens)
         last = x[:, -1:]
         # Only the last position is read, so only its query, and its way through the network, are needed.

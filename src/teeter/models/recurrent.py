@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.models.embedding import token_numbers
+from teeter.models.sizes import check_sizes
 
 __all__ = ["Recurrent"]
 
@@ -27,12 +28,11 @@ class Recurrent(nn.Module):
     torch.Size([2])
     """
 
-    def __init__(self, cell: Literal["lstm", "gru"], dim: int = 128, layers: int = 2) -> None:
+    def __init__(self, cell: Literal["lstm", "gru"], *, dim: int = 128, layers: int = 2) -> None:
         super().__init__()
         if cell not in CELLS:
             raise InputError(f"the cell is 'lstm' or 'gru', got '{cell}'")
-        if dim < 1 or layers < 1:
-            raise InputError(f"dim and layers are at least 1, got dim = {dim} and layers = {layers}")
+        check_sizes(dim=dim, layers=layers)
         self.embedding = nn.Embedding(2, dim)
         self.cells = CELLS[cell](dim, dim, layers, batch_first=True)
         self.head = nn.Linear(dim, 1)

@@ -38,8 +38,8 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem, stages of basic blocks (each after the first halves the image and doubles the width), the mean over
-    places, a linear head. `blocks` says how many blocks each stage has.
+    """A stem, stages of basic blocks (each after the first halves the image and doubles the channels), the mean over
+    places, a linear head. `blocks` says how many blocks each stage has, `dim` how many channels the first one has.
 
     >>> sum(weight.numel() for weight in ResNet().parameters())
     11173962
@@ -51,18 +51,18 @@ class ResNet(nn.Module):
         channels: int = 3,
         classes: int = 10,
         blocks: Sequence[int] = (2, 2, 2, 2),
-        width: int = 64,
+        dim: int = 64,
     ) -> None:
         super().__init__()
-        check_sizes(channels=channels, classes=classes, width=width, stages=len(blocks))
+        check_sizes(channels=channels, classes=classes, dim=dim, stages=len(blocks))
         for number in blocks:
             check_sizes(blocks=number)
         self.channels = channels
-        self.stem = _convolved(channels, width, 3, 1)
+        self.stem = _convolved(channels, dim, 3, 1)
         self.stages = nn.Sequential()
-        inside = width
+        inside = dim
         for stage, number in enumerate(blocks):
-            outside = width * 2**stage
+            outside = dim * 2**stage
             first = BasicBlock(inside, outside, stride=2 if stage else 1)
             self.stages.append(nn.Sequential(first, *(BasicBlock(outside, outside, 1) for _ in range(number - 1))))
             inside = outside

@@ -9,52 +9,22 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError, UnknownName
-from teeter.models.texts import Texts, library, text_and_mask
+from teeter.models.relu_attention import relu_attention
+from teeter.models.sizes import check_heads, check_rates, check_sizes
+from teeter.models.texts import Texts, attended, library, text_and_mask
 
-__all__ = ["ATTENTIONS", "Roberta", "relu_attention"]
+__all__ = ["ATTENTIONS", "Roberta"]
 
 # What the argument says -> what it is called inside transformers.
 ATTENTIONS = {"softmax": "sdpa", "relu": "teeter-relu", "relu-mean": "teeter-relu-mean"}
 
 
-def relu_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    *,
-    scaling: float | None = None,
-    mean: bool = False,
-    dropout: float = 0.0,
-) -> tuple[Tensor, Tensor]:
-    """ReLU(Q K^T s) V and the weights: V Eq. 3 with the row-wise softmax replaced by ReLU. s is 1/sqrt(features).
-
-    The tensors are (..., tokens, features). Where `mask` (broadcast to queries x keys) is False the weight is exactly
-    0. The weights of a query do not add up to 1. V does not say that they should, and the released code leaves them so;
-    `mean` divides them by the number of keys that are there (as Wortsman et al. 2023, arXiv 2309.08586, do for images).
-
-    >>> query, key = torch.tensor([[2.0]]), torch.tensor([[3.0], [-3.0], [1.0]])
-    >>> relu_attention(query, key, torch.ones(3, 1))
-    (tensor([[8.]]), tensor([[6., 0., 2.]]))
-    >>> relu_attention(query, key, torch.ones(3, 1), torch.tensor([True, True, False]), mean=True)
-    (tensor([[3.]]), tensor([[3., 0., 0.]]))
-    """
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    weights = (query @ key.transpose(-1, -2) * scale).relu()
-    if mask is not None:
-        weights = weights.masked_fill(~mask, 0.0)
-    if mean:
-        weights = weights / (key.shape[-2] if mask is None else mask.sum(-1, keepdim=True).clamp_min(1))
-    weights = nn.functional.dropout(weights, dropout, training=dropout > 0)
-    return weights @ value, weights
-
-
 class Roberta(nn.Module):
     """RoBERTa (Liu et al. 2019, arXiv 1907.11692) as transformers has it, and its classification head on <s>.
 
-    V gives 4 layers, 8 heads and dropout 0.1; width 256, feed-forward 3072 and length 128 are the released code's, the
-    rest is roberta-base's (one token type, LayerNorm's epsilon 1e-5). `attention` is "softmax", "relu", or "relu-mean"
-    (see `relu_attention`). `padding` is the number that no position and no embedding is learned for.
+    V gives 4 layers, 8 heads and dropout 0.1; dimension 256, feed-forward width 3072 and length 128 are the released
+    code's, the rest is roberta-base's (one token type, LayerNorm's epsilon 1e-5). `attention` is "softmax", "relu", or
+    "relu-mean" (see `relu_attention`). `padding` is the number that no position and no embedding is learned for.
 
     Positions are counted over the attention mask, not over token numbers that differ from `padding`, so that a token
     replaced at random never moves the others; <s> is the first token of the text, on whichever side the padding is.
@@ -62,39 +32,42 @@ class Roberta(nn.Module):
     V's text puts its noise after position and LayerNorm, `EmbeddingNoise()`; the released code before them,
     `EmbeddingNoise("word_embeddings")`.
 
-    >>> model = Roberta(vocabulary=20, hidden=8, ffn=16, heads=2, layers=1, length=6, attention="relu").eval()
+    >>> model = Roberta(vocabulary=20, length=6, dim=8, layers=1, heads=2, width=16, attention="relu").eval()
     >>> model({"input_ids": torch.tensor([[0, 5, 2]]), "attention_mask": torch.ones(1, 3)}).shape
     torch.Size([1, 2])
     """
 
     def __init__(
         self,
+        *,
         vocabulary: int = 50_265,
-        hidden: int = 256,
-        ffn: int = 3072,
-        heads: int = 8,
-        layers: int = 4,
         length: int = 128,
-        dropout: float = 0.1,
+        dim: int = 256,
+        layers: int = 4,
+        heads: int = 8,
+        width: int = 3072,
         classes: int = 2,
+        dropout: float = 0.1,
         attention: str = "softmax",
         padding: int = 1,
     ) -> None:
         if attention not in ATTENTIONS:
             raise UnknownName("attention", attention, ATTENTIONS)
-        if heads < 1 or hidden % heads or not 0 <= padding < vocabulary:
+        check_sizes(vocabulary=vocabulary, length=length, layers=layers, width=width, classes=classes)
+        check_heads(dim, heads)
+        check_rates(dropout=dropout)
+        if not 0 <= padding < vocabulary:
             raise InputError(
-                f"heads divide the width and padding is in the vocabulary, got hidden = {hidden}, heads = {heads}, "
-                f"padding = {padding}, vocabulary = {vocabulary}"
+                f"padding is a token of the vocabulary, got padding = {padding} and vocabulary = {vocabulary}"
             )
         transformers = library()
         _register(transformers)
         super().__init__()
-        self.length, self.padding = length, padding
+        self.vocabulary, self.length, self.padding = vocabulary, length, padding
         config = transformers.RobertaConfig(
             vocab_size=vocabulary,
-            hidden_size=hidden,
-            intermediate_size=ffn,
+            hidden_size=dim,
+            intermediate_size=width,
             num_attention_heads=heads,
             num_hidden_layers=layers,
             max_position_embeddings=length + padding + 1,  # positions are counted from the one after the padding's
@@ -111,11 +84,19 @@ class Roberta(nn.Module):
         self.model = transformers.RobertaForSequenceClassification(config)
 
     def forward(self, inputs: Texts) -> Tensor:
-        tokens, mask = text_and_mask(inputs, self.length)
-        places = mask.long().cumsum(-1) * mask + self.padding
-        hidden = self.model.roberta(tokens, attention_mask=mask.long(), position_ids=places).last_hidden_state
+        tokens, mask = text_and_mask(inputs, self.vocabulary, self.length)
+        hidden = self.model.roberta(
+            tokens,
+            attention_mask=attended(mask),
+            position_ids=mask.long().cumsum(-1) * mask + self.padding,
+            token_type_ids=torch.zeros_like(tokens),  # else read from a buffer that to_empty() leaves unfilled
+        ).last_hidden_state
         start = hidden[torch.arange(len(tokens), device=hidden.device), mask.long().argmax(-1)]
         return self.model.classifier(start.unsqueeze(1))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _register(library())  # a process that unpickles the model has not made one
+        super().__setstate__(state)
 
 
 def _register(transformers: Any) -> None:

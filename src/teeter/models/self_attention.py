@@ -3,9 +3,9 @@
     Phi(theta; X) = < U, softmax(X W_Q W_K^T X^T) X W_V >,      theta = (W_Q, W_K, W_V, U)
 
 The rows of X are the basis vectors of the T tokens, fixed, so X W takes rows of W. Scores are not scaled and there are
-no biases. The text gives U as d x d, which cannot be: the inner product and "the rows of U W_V^T" (section 4.1) both
-need T x d_v. It names neither d_h and d_v (here d, the size of the vocabulary) nor the small scale of the initial
-weights. No code was released for this part.
+no biases. The text gives U as d x d, but the inner product needs T x d_v, the shape of the attention's output. (That
+"the rows of U W_V^T", section 4.1, exist needs only its d_v columns.) The text names neither d_h and d_v (here d, the
+size of the vocabulary) nor the small scale of the initial weights. No code was released for this part.
 """
 
 from __future__ import annotations
@@ -15,35 +15,34 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.models.embedding import fails
+from teeter.models.sizes import check_sizes
+from teeter.models.values import check_tokens
 
 __all__ = ["SelfAttention"]
 
 
 class SelfAttention(nn.Module):
-    """Sentences (batch, length) of token numbers below `size` to a scalar whose sign is the answer: (batch,).
+    """Sentences (batch, length) of token numbers below `vocabulary` to a scalar whose sign is the answer: (batch,).
 
     `dim` is d_h = d_v. Every weight starts as Gaussian noise of standard deviation `scale`.
 
     >>> _ = torch.manual_seed(0)
-    >>> model = SelfAttention(size=9, length=4)
+    >>> model = SelfAttention(vocabulary=9, length=4)
     >>> tokens = torch.tensor([[0, 2, 3, 8]])
     >>> model(tokens).shape, model.weights(tokens).shape, model.attended(tokens).sum(), model.readout().shape
     (torch.Size([1]), torch.Size([1, 4, 4]), tensor(1., grad_fn=<SumBackward0>), torch.Size([4, 9]))
     """
 
-    def __init__(self, size: int = 59, length: int = 50, dim: int | None = None, scale: float = 0.01) -> None:
+    def __init__(self, *, vocabulary: int = 59, length: int = 50, dim: int | None = None, scale: float = 0.01) -> None:
         super().__init__()
-        dim = size if dim is None else dim
-        if min(size, length, dim) < 1 or not scale > 0:
-            raise InputError(
-                f"size, length and dim are at least 1 and the scale is above 0, got size = {size}, length = {length}, "
-                f"dim = {dim}, scale = {scale}"
-            )
-        self.size, self.length = size, length
-        self.query = nn.Parameter(scale * torch.randn(size, dim))
-        self.key = nn.Parameter(scale * torch.randn(size, dim))
-        self.value = nn.Parameter(scale * torch.randn(size, dim))
+        dim = vocabulary if dim is None else dim
+        check_sizes(vocabulary=vocabulary, length=length, dim=dim)
+        if not scale > 0:
+            raise InputError(f"the scale of the initial weights is above 0, got {scale}")
+        self.vocabulary, self.length = vocabulary, length
+        self.query = nn.Parameter(scale * torch.randn(vocabulary, dim))
+        self.key = nn.Parameter(scale * torch.randn(vocabulary, dim))
+        self.value = nn.Parameter(scale * torch.randn(vocabulary, dim))
         self.head = nn.Parameter(scale * torch.randn(length, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -56,10 +55,7 @@ class SelfAttention(nn.Module):
             raise InputError(
                 f"sentences are token numbers of shape (batch, {self.length}), got {tokens.dtype} {tuple(tokens.shape)}"
             )
-        if fails((tokens >= 0) & (tokens < self.size)):
-            raise InputError(
-                f"token numbers run from 0 to {self.size - 1}, got {int(tokens.min())} to {int(tokens.max())}"
-            )
+        check_tokens(tokens, self.vocabulary)
         query, key = F.embedding(tokens, self.query), F.embedding(tokens, self.key)
         return (query @ key.transpose(-1, -2)).softmax(-1)
 
@@ -68,5 +64,5 @@ class SelfAttention(nn.Module):
         return self.weights(tokens).mean(-2)
 
     def readout(self) -> Tensor:
-        """U W_V^T, whose rows say what the head makes of each token at each place: (length, size)."""
+        """U W_V^T, whose rows say what the head makes of each token at each place: (length, vocabulary)."""
         return self.head @ self.value.T

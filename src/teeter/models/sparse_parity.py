@@ -7,27 +7,22 @@ else, and no code was released: width, norms, positions and where the answer is 
 
 from __future__ import annotations
 
-from teeter.models.block import Norm
-from teeter.models.embedding import Positions
+from typing import Any
+
 from teeter.models.encoder import Encoder
 
 __all__ = ["sparse_parity_transformer"]
 
 
 def sparse_parity_transformer(
-    length: int = 40,
-    dim: int = 32,
-    layers: int = 2,
-    heads: int = 4,
-    width: int | None = None,
-    positions: Positions = "sum",
-    norm: Norm = "post",
-    same_start: bool = True,
+    *, length: int = 40, dim: int = 32, heads: int = 4, width: int | None = None, **others: Any
 ) -> Encoder:
     """An `Encoder` of V's sizes: (batch, n) of ±1 to (batch,), whose sign is the answer.
+
+    `others` are the encoder's remaining arguments, with its defaults.
 
     >>> import torch
     >>> sparse_parity_transformer()(torch.ones(3, 40)).shape
     torch.Size([3])
     """
-    return Encoder(length, dim, layers, heads, 4 * dim if width is None else width, positions, norm, same_start)
+    return Encoder(length=length, dim=dim, heads=heads, width=4 * dim if width is None else width, **others)

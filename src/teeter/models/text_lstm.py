@@ -7,7 +7,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from teeter.errors import InputError
+from teeter.models.sizes import check_rates, check_sizes
 from teeter.models.texts import Texts, text_and_mask
 
 __all__ = ["TextLSTM"]
@@ -17,14 +17,14 @@ class TextLSTM(nn.Module):
     """Embedding, LayerNorm, an LSTM of several layers, and a linear head on its state at the last token of the text.
 
     h_t = LSTM(LayerNorm(E[x_t]), h_{t-1}), logits = W h_T + b. Dropout is between the LSTM's layers, where torch's own
-    has it. V gives 4 layers and dropout 0.1; width 256 is the released scripts'. V's noise goes where `embeddings`
+    has it. V gives 4 layers and dropout 0.1; dimension 256 is the released scripts'. V's noise goes where `embeddings`
     ends, after the LayerNorm: that is where `EmbeddingNoise()` finds it.
 
     Padding on either side, or in between, never reaches the LSTM. A text of no tokens is read as the LSTM's first
     state, zero. The released code gives its optimizer the parameters of `lstm` alone, so that `embeddings` and `head`
     stay as they were drawn; here nothing is frozen, and a study says what it trains.
 
-    >>> model = TextLSTM(vocabulary=20, hidden=8, layers=2).eval()
+    >>> model = TextLSTM(vocabulary=20, dim=8, layers=2).eval()
     >>> one = model({"input_ids": torch.tensor([[5, 6]]), "attention_mask": torch.tensor([[1, 1]])})
     >>> two = model({"input_ids": torch.tensor([[5, 6, 1]]), "attention_mask": torch.tensor([[1, 1, 0]])})
     >>> torch.equal(one, two)
@@ -32,23 +32,21 @@ class TextLSTM(nn.Module):
     """
 
     def __init__(
-        self, vocabulary: int = 50_265, hidden: int = 256, layers: int = 4, dropout: float = 0.1, classes: int = 2
+        self, *, vocabulary: int = 50_265, dim: int = 256, layers: int = 4, classes: int = 2, dropout: float = 0.1
     ) -> None:
-        if min(vocabulary, hidden, layers, classes) < 1 or not 0 <= dropout < 1:
-            raise InputError(
-                f"sizes are at least 1 and dropout is in [0, 1), got vocabulary = {vocabulary}, hidden = {hidden}, "
-                f"layers = {layers}, classes = {classes}, dropout = {dropout}"
-            )
         super().__init__()
+        check_sizes(vocabulary=vocabulary, dim=dim, layers=layers, classes=classes)
+        check_rates(dropout=dropout)
+        self.vocabulary = vocabulary
         self.embeddings = nn.Sequential(
-            OrderedDict(word_embeddings=nn.Embedding(vocabulary, hidden), norm=nn.LayerNorm(hidden))
+            OrderedDict(word_embeddings=nn.Embedding(vocabulary, dim), norm=nn.LayerNorm(dim))
         )
         between = dropout if layers > 1 else 0.0  # torch warns about dropout after the only layer
-        self.lstm = nn.LSTM(hidden, hidden, layers, batch_first=True, dropout=between)
-        self.head = nn.Linear(hidden, classes)
+        self.lstm = nn.LSTM(dim, dim, layers, batch_first=True, dropout=between)
+        self.head = nn.Linear(dim, classes)
 
     def forward(self, inputs: Texts) -> Tensor:
-        tokens, mask = text_and_mask(inputs)
+        tokens, mask = text_and_mask(inputs, self.vocabulary)
         embedded = self.embeddings(tokens)
         # Text first and padding after it, where an LSTM that reads from the left has finished: cheaper than packing.
         order = (~mask).long().argsort(dim=-1, stable=True)

@@ -2,7 +2,7 @@
 
 Beyer, Zhai & Kolesnikov (2022, Better plain ViT baselines for ImageNet-1k), as in the vit-pytorch library that V names
 in appendix D. It serves V section 5 (CIFAR-10, Fig. 4, 16 and 17) and section 7.1 (Fig. 9). The defaults are V's:
-1,975,210 parameters. V gives neither the width nor the width of a head; 64 and 64 are those with this count.
+1,975,210 parameters. V gives neither the dimension nor that of a head; 64 and 64 are those with this count.
 
 Every patch is normalised before it becomes a token, which loses its brightness and contrast: noise much louder than the
 patch does the same to the model however loud it is. V's Fig. 17 (sensitivity by variance) is to be read with this in
@@ -19,13 +19,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.models.constants import constant
 from teeter.models.patches import cut
 from teeter.models.sizes import check_images, check_sizes, patches_across
+from teeter.models.vit_block import VisionBlock
 
 __all__ = ["PlainAttention", "ViTSimple", "sine_cosine_positions"]
 
 
-def sine_cosine_positions(across: int, dim: int, longest: float = 10_000.0) -> Tensor:
+def sine_cosine_positions(
+    across: int, dim: int, longest: float = 10_000.0, device: torch.device | None = None
+) -> Tensor:
     """Positions of a grid of across x across patches: (across * across, dim).
 
     With the dim / 4 frequencies w_i = longest^(-i / (dim / 4 - 1)), the patch in row r and column c has
@@ -36,11 +40,14 @@ def sine_cosine_positions(across: int, dim: int, longest: float = 10_000.0) -> T
     """
     check_sizes(across=across, dim=dim)
     if dim % 4 or dim < 8:
-        raise InputError(f"sine and cosine positions need a width that 4 divides, of at least 8, got dim = {dim}")
-    frequencies = longest ** -torch.linspace(0, 1, dim // 4)
-    row, column = torch.meshgrid(torch.arange(across), torch.arange(across), indexing="ij")
-    angles = [place.flatten().unsqueeze(-1) * frequencies for place in (column, row)]
+        raise InputError(f"sine and cosine positions need a dimension that 4 divides, of at least 8, got dim = {dim}")
+    frequencies = longest ** -torch.linspace(0, 1, dim // 4, device=device)
+    steps = torch.arange(across, device=device)
+    angles = [place.flatten().unsqueeze(-1) * frequencies for place in torch.meshgrid(steps, steps, indexing="xy")]
     return torch.cat([wave(angle) for angle in angles for wave in (torch.sin, torch.cos)], -1)
+
+
+_places = constant(sine_cosine_positions)
 
 
 class PlainAttention(nn.Module):
@@ -63,19 +70,6 @@ class PlainAttention(nn.Module):
         return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
 
 
-class Block(nn.Module):
-    """Attention and an MLP, each after a LayerNorm and around a residual."""
-
-    def __init__(self, *, dim: int, heads: int, dim_head: int, mlp: int) -> None:
-        super().__init__()
-        self.attend = PlainAttention(dim=dim, heads=heads, dim_head=dim_head)
-        self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, mlp), nn.GELU(), nn.Linear(mlp, dim))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attend(x)
-        return x + self.mlp(x)
-
-
 class ViTSimple(nn.Module):
     """Patches, fixed positions, blocks, a LayerNorm, the mean over tokens, a linear head.
 
@@ -83,8 +77,6 @@ class ViTSimple(nn.Module):
     >>> sum(weight.numel() for weight in model.parameters())
     1975210
     """
-
-    place: Tensor
 
     def __init__(
         self,
@@ -94,23 +86,24 @@ class ViTSimple(nn.Module):
         classes: int = 10,
         patch: int = 4,
         dim: int = 64,
-        depth: int = 6,
+        layers: int = 6,
         heads: int = 16,
         dim_head: int = 64,
-        mlp: int = 512,
+        width: int = 512,
     ) -> None:
         super().__init__()
-        check_sizes(channels=channels, classes=classes, depth=depth, mlp=mlp)
-        across = patches_across(image_size, patch)
+        check_sizes(channels=channels, classes=classes, layers=layers, width=width)
+        self.across, self.dim = patches_across(image_size, patch), dim
+        sine_cosine_positions(self.across, dim)  # says what is wrong with dim
         self.image_size, self.channels, self.patch = image_size, channels, patch
         pixels = channels * patch * patch
         self.embed = nn.Sequential(nn.LayerNorm(pixels), nn.Linear(pixels, dim), nn.LayerNorm(dim))
-        self.register_buffer("place", sine_cosine_positions(across, dim), persistent=False)
-        sizes = {"dim": dim, "heads": heads, "dim_head": dim_head, "mlp": mlp}
-        self.blocks = nn.Sequential(*(Block(**sizes) for _ in range(depth)))
+        attentions = (PlainAttention(dim=dim, heads=heads, dim_head=dim_head) for _ in range(layers))
+        self.blocks = nn.Sequential(*(VisionBlock(attend, dim=dim, width=width) for attend in attentions))
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         check_images(images, self.channels, self.image_size)
-        x = self.embed(cut(images, self.patch)) + self.place
+        x = self.embed(cut(images, self.patch))
+        x = x + _places(self.across, self.dim, like=x)
         return self.head(self.norm(self.blocks(x)).mean(1))

@@ -4,13 +4,13 @@ Lee, Lee & Song (2021, Vision Transformer for Small-Size Datasets), in the versi
 names in appendix D. It serves V section 5 (CIFAR-10, Fashion-MNIST), section 7 (robustness, sharpness) and appendix A
 (MNIST, SVHN, depths and heads). The defaults are V's for CIFAR-10: 4,482,482 parameters.
 
-    setting         image      patch   depth   heads   mlp   classes
-    CIFAR-10        3 x 32^2   4       8       32      256   10
-    SVHN            3 x 32^2   4       8       32      512   10
-    Fashion-MNIST   1 x 28^2   4       2       8       256   10
-    MNIST, < 5      1 x 28^2   7       2       1       128   2
+    setting         image      patch   layers   heads   width   classes
+    CIFAR-10        3 x 32^2   4       8        32      256     10
+    SVHN            3 x 32^2   4       8        32      512     10
+    Fashion-MNIST   1 x 28^2   4       2        8       256     10
+    MNIST, < 5      1 x 28^2   7       2        1       128     2
 
-V gives neither the width nor the width of a head; 64 and 64, in all settings, are those whose CIFAR-10 model has the
+V gives neither the dimension nor that of a head; 64 and 64, in all settings, are those whose CIFAR-10 model has the
 count above.
 
 Departures. Lee et al. shift by half a patch along the diagonals and learn a temperature for each head; the library
@@ -30,12 +30,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.models.constants import constant
 from teeter.models.patches import cut
-from teeter.models.sizes import check_images, check_sizes, patches_across
+from teeter.models.relu_attention import relu_attention
+from teeter.models.sizes import check_images, check_rates, check_sizes, patches_across
+from teeter.models.vit_block import VisionBlock, dropout_layer
 
 __all__ = ["LocalityAttention", "ShiftedPatches", "ViTSmall"]
 
-Attention = Literal["softmax", "relu"]
+Kind = Literal["softmax", "relu"]
 
 
 class ShiftedPatches(nn.Module):
@@ -64,6 +67,12 @@ class ShiftedPatches(nn.Module):
         return self.embed(self.norm(cut(torch.cat([images, *shifted], 1), self.patch)))
 
 
+@constant
+def _others(tokens: int, device: torch.device) -> Tensor:
+    """Which token is another one."""
+    return ~torch.eye(tokens, dtype=torch.bool, device=device)
+
+
 class LocalityAttention(nn.Module):
     """Self-attention with a learned temperature, in which no token attends to itself.
 
@@ -71,24 +80,22 @@ class LocalityAttention(nn.Module):
     sum over j != i of phi(exp(temperature) <q_i, k_j>) v_j, where phi is a softmax over those j, or a ReLU of each
     score by itself. exp(temperature) starts at 1 / sqrt(dim_head).
 
-    >>> LocalityAttention(tokens=5, dim=8, heads=2, dim_head=4)(torch.zeros(3, 5, 8)).shape
+    >>> LocalityAttention(dim=8, heads=2, dim_head=4)(torch.zeros(3, 5, 8)).shape
     torch.Size([3, 5, 8])
     """
-
-    others: Tensor
 
     def __init__(
         self,
         *,
-        tokens: int,
         dim: int,
         heads: int,
         dim_head: int,
-        attention: Attention = "softmax",
+        attention: Kind = "softmax",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_sizes(tokens=tokens, dim=dim, heads=heads, dim_head=dim_head)
+        check_sizes(dim=dim, heads=heads, dim_head=dim_head)
+        check_rates(dropout=dropout)
         if attention not in ("softmax", "relu"):
             raise InputError(f"attention is 'softmax' or 'relu', got {attention!r}")
         self.heads, self.attention, self.dropout = heads, attention, dropout
@@ -96,38 +103,16 @@ class LocalityAttention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
         self.out = nn.Linear(heads * dim_head, dim)
         self.temperature = nn.Parameter(torch.tensor(-0.5 * math.log(dim_head)))
-        self.register_buffer("others", ~torch.eye(tokens, dtype=torch.bool), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         q = q * self.temperature.exp()
-        dropout = self.dropout if self.training else 0.0
+        dropout, others = self.dropout if self.training else 0.0, _others(x.shape[1], like=x)
         if self.attention == "softmax":
-            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.others, dropout_p=dropout, scale=1.0)
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=others, dropout_p=dropout, scale=1.0)
         else:
-            scores = (q @ k.mT).relu().masked_fill(~self.others, 0.0)
-            mixed = (F.dropout(scores, dropout) if dropout else scores) @ v
+            mixed, _ = relu_attention(q, k, v, others, scaling=1.0, dropout=dropout)
         return self.out(mixed.transpose(1, 2).flatten(2))
-
-
-class Block(nn.Module):
-    """Attention and an MLP, each after a LayerNorm and around a residual."""
-
-    def __init__(self, attend: LocalityAttention, dim: int, mlp: int, dropout: float) -> None:
-        super().__init__()
-        self.attend, self.drop = attend, _dropout(dropout)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(dim),
-            nn.Linear(dim, mlp),
-            nn.GELU(),
-            _dropout(dropout),
-            nn.Linear(mlp, dim),
-            _dropout(dropout),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.drop(self.attend(x))
-        return x + self.mlp(x)
 
 
 class ViTSmall(nn.Module):
@@ -136,7 +121,7 @@ class ViTSmall(nn.Module):
     >>> model = ViTSmall()
     >>> sum(weight.numel() for weight in model.parameters())
     4482482
-    >>> ViTSmall(image_size=28, channels=1, depth=2, heads=8)(torch.zeros(5, 1, 28, 28)).shape
+    >>> ViTSmall(image_size=28, channels=1, layers=2, heads=8)(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 10])
     """
 
@@ -148,28 +133,29 @@ class ViTSmall(nn.Module):
         classes: int = 10,
         patch: int = 4,
         dim: int = 64,
-        depth: int = 8,
+        layers: int = 8,
         heads: int = 32,
         dim_head: int = 64,
-        mlp: int = 256,
-        attention: Attention = "softmax",
+        width: int = 256,
+        attention: Kind = "softmax",
         dropout: float = 0.0,
         embedding_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_sizes(classes=classes, depth=depth, mlp=mlp)
+        check_sizes(classes=classes, layers=layers, width=width)
+        check_rates(dropout=dropout, embedding_dropout=embedding_dropout)
         tokens = 1 + patches_across(image_size, patch) ** 2
         self.image_size, self.channels = image_size, channels
         self.embed = ShiftedPatches(channels=channels, patch=patch, dim=dim)
         self.place = nn.Parameter(torch.randn(tokens, dim))
         self.reader = nn.Parameter(torch.randn(dim))  # the class token
-        self.drop = _dropout(embedding_dropout)
-        sizes = {"tokens": tokens, "dim": dim, "heads": heads, "dim_head": dim_head}
+        self.drop = dropout_layer(embedding_dropout)
+        attentions = (
+            LocalityAttention(dim=dim, heads=heads, dim_head=dim_head, attention=attention, dropout=dropout)
+            for _ in range(layers)
+        )
         self.blocks = nn.Sequential(
-            *(
-                Block(LocalityAttention(**sizes, attention=attention, dropout=dropout), dim, mlp, dropout)
-                for _ in range(depth)
-            )
+            *(VisionBlock(attend, dim=dim, width=width, dropout=dropout) for attend in attentions)
         )
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, classes)
 
@@ -179,9 +165,3 @@ class ViTSmall(nn.Module):
         reader = self.reader.expand(len(patches), 1, -1)
         x = self.drop(torch.cat([reader, patches], 1) + self.place)
         return self.head(self.norm(self.blocks(x)[:, 0]))
-
-
-def _dropout(rate: float) -> nn.Module:
-    if not 0 <= rate < 1:
-        raise InputError(f"a dropout rate is at least 0 and below 1, got {rate}")
-    return nn.Dropout(rate) if rate else nn.Identity()  # a dropout of 0 would still ask vmap for randomness

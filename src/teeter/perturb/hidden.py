@@ -76,7 +76,8 @@ def named(model: Callable[[Any], Any], name: str) -> nn.Module:
 
 
 def embedding_end(model: Callable[[Any], Any]) -> nn.Module:
-    """The last step of the embedding: its LayerNorm, else the dropout that follows it, else the embedding itself."""
+    """The last step of the embedding: its LayerNorm, else the dropout that follows it, else the module named embedding
+    that holds all tables, else the one table there is."""
     modules = dict(_module(model).named_modules())
     for ending in ("embeddings.LayerNorm", "embeddings.layer_norm", "embeddings.norm"):
         found = [full for full in modules if full == ending or full.endswith(f".{ending}")]
@@ -85,10 +86,13 @@ def embedding_end(model: Callable[[Any], Any]) -> nn.Module:
     drop = [full for full in modules if full == "drop" or full.endswith(".drop")]
     if drop and any(isinstance(m, nn.Embedding) for m in modules.values()):
         return modules[drop[0]]  # GPT-2: token and position are added and dropped out, with no LayerNorm between
-    tables = [m for m in modules.values() if isinstance(m, nn.Embedding)]
-    if len(tables) == 1:
-        return tables[0]
     names = [full for full, m in modules.items() if isinstance(m, nn.Embedding)]
+    for full, module in modules.items():
+        whole = full.rpartition(".")[-1] in ("embedding", "embeddings")
+        if whole and names and all(name == full or name.startswith(f"{full}.") for name in names):
+            return module
+    if len(names) == 1:
+        return modules[names[0]]
     raise InputError(
         f"where the embedding ends is not clear (embeddings: {', '.join(names) or 'none'}): "
         "name the place with EmbeddingNoise(module=...)"
