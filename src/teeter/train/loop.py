@@ -25,7 +25,7 @@ from teeter.train.run import Penalty, Row, Run
 from teeter.train.state import fingerprint, own_randomness, weights_of
 from teeter.train.streams import Stream
 
-__all__ = ["Progress", "Trained", "row_steps", "train"]
+__all__ = ["Progress", "Trained", "checked", "row_steps", "train"]
 
 Progress: TypeAlias = Callable[[int, int, Row], None]  # (steps done, of how many, the latest row)
 
@@ -37,7 +37,7 @@ class Trained:
     model: nn.Module  # in evaluation mode, ready to be measured
     rows: list[Row]  # one for each measured step
     steps: int  # that were done
-    stopped: str  # "done" or "interrupted"
+    stopped: str  # "done" or "interrupted"; of several models together also "diverged" and "until"
     seconds: float  # spent in training, over all starts of the run
     measuring: float  # seconds spent in measures, likewise
 
@@ -84,7 +84,7 @@ def train(
     measures = dict(measures or {})
     marks = row_steps(every, recipe.steps)
     batch = stream(0)
-    device = _checked(model, batch, recipe, measures, keep)
+    device = checked(model, batch, recipe, measures, keep)
     longest = max(later - earlier for earlier, later in pairwise(marks))
     run = Run(model, recipe, device, _forward(model, compile), penalty, longest)
     identity = {} if folder is None else _identity(run, batch, marks, measures, seed, compile)
@@ -129,7 +129,7 @@ def row_steps(every: int | Collection[int], steps: int) -> dict[int, None]:
     return dict.fromkeys(sorted({0, *listed, steps}))
 
 
-def _checked(
+def checked(
     model: nn.Module, batch: tuple[Inputs, Tensor], recipe: Recipe, measures: Mapping[str, Measure], keep: int
 ) -> torch.device:
     """Where the model is; whatever is wrong is said before any work is done."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from teeter.measure.arithmetic import ARITHMETICS
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import OPTIMIZERS
 
-__all__ = ["SCHEDULES", "Recipe", "rate_at", "rates"]
+__all__ = ["SCHEDULES", "Recipe", "rate_at", "rates", "stackable"]
 
 # What share of the rate is left once this share of the steps after the warmup is over.
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -70,6 +70,11 @@ class Recipe:
             raise InputError(f"gradients are clipped to a positive norm, or None leaves them, got {self.clip}")
         if self.arithmetic is not None and self.arithmetic not in ARITHMETICS:
             raise InputError(f"the arithmetic is {', '.join(ARITHMETICS)} or None, got '{self.arithmetic}'")
+
+
+def stackable(recipe: Recipe) -> Recipe:
+    """What recipes of one stack have in common: all but rate, schedule, warmup and weight decay."""
+    return replace(recipe, rate=1.0, weight_decay=0.0, schedule="constant", warmup=0)
 
 
 def rate_at(recipe: Recipe, step: int) -> float:

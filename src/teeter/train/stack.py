@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure.forward import unfused
-from teeter.models import Encoder
-from teeter.train.stacked_encoder import stacked_encoder
+from teeter.train.stacked_encoder import serves, stacked_encoder
+from teeter.train.state import fingerprint
 
 __all__ = ["Stack", "plain_answers", "shape_of"]
 
@@ -20,7 +20,8 @@ Weights = dict[str, Tensor]
 
 
 class Stack:
-    """K models of one shape: `flat` is (K, parameters), and `weights` are its views by name, each (K, ...).
+    """K models of one shape: `flat` is (K, trained parameters), and `weights` are its views by name, each (K, ...), and
+    those that are not trained.
 
     >>> models = [nn.Linear(3, 2) for _ in range(4)]
     >>> stack = Stack(models)
@@ -31,28 +32,37 @@ class Stack:
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
-        if not models:
-            raise InputError("a stack holds at least one model, got none")
+        if not models or len({id(model) for model in models}) < len(models):
+            raise InputError(f"a stack holds at least one model and each of them once, got {len(models)}")
+        shape = shape_of(models[0])
         for model in models[1:]:
-            if shape_of(model) != shape_of(models[0]):
+            if shape_of(model) != shape:
                 raise InputError(f"a stack holds models of one shape, got\n{models[0]}\nand\n{model}")
         if any(True for _ in models[0].buffers()):
             raise InputError(f"{type(models[0]).__name__} has buffers, such as running averages: train it alone")
+        trained = {name: part for name, part in models[0].named_parameters() if part.requires_grad}
+        if len({part.dtype for part in trained.values()}) != 1:
+            raise InputError(f"a stack has weights to train, of one type; {type(models[0]).__name__} has not")
         self.shape = copy.deepcopy(models[0])
-        rows = [torch.cat([part.detach().reshape(-1) for part in model.parameters()]) for model in models]
-        self.flat = torch.stack(rows)
-        self.weights: Weights = {}
+        if not self.shape.training:  # as in the loop
+            self.shape.train()
+        each = [dict(model.named_parameters()) for model in models]
+        self.flat = torch.stack([torch.cat([own[name].detach().reshape(-1) for name in trained]) for own in each])
+        self.trained: Weights = {}
         end = 0
-        for name, part in models[0].named_parameters():
+        for name, part in trained.items():
             start, end = end, end + part.numel()
-            self.weights[name] = self.flat[:, start:end].view(-1, *part.shape).requires_grad_()
+            self.trained[name] = self.flat[:, start:end].view(-1, *part.shape).requires_grad_()
+        still = {name: torch.stack([own[name].detach() for own in each]) for name in each[0] if name not in trained}
+        self.weights = self.trained | still
+        self.fast = serves(self.shape)
 
     def __len__(self) -> int:
         return len(self.flat)
 
     def __call__(self, inputs: Any) -> Tensor:
         """Each model's answers to its own inputs: (K, batch, ...)."""
-        if type(self.shape) is Encoder:
+        if self.fast:
             return stacked_encoder(self.shape, self.weights, inputs)
         return plain_answers(self.shape, self.weights, inputs)
 
@@ -62,31 +72,67 @@ class Stack:
             part.data.copy_(self.weights[name][k])
         return model
 
-
-def shape_of(model: nn.Module) -> tuple[Any, ...]:
-    """What models have in common that can be stacked: all but the values of their weights.
-
-    Not every attribute is printed with a module: heads, for one, change no shape and yet the function.
-    """
-    parts = [
-        (name, type(part), tuple(sorted((key, value) for key, value in vars(part).items() if _says(key, value))))
-        for name, part in model.named_modules()
-    ]
-    weights = [(name, part.shape, part.dtype, part.device) for name, part in model.named_parameters()]
-    return tuple(parts), tuple(weights)
-
-
-def _says(name: str, value: Any) -> bool:
-    plain = value is None or isinstance(value, bool | int | float | str)
-    plain = plain or (isinstance(value, tuple) and all(isinstance(each, int | float | str) for each in value))
-    return plain and name != "training" and not name.startswith("_")
+    @torch.no_grad()
+    def check(self, inputs: Any, targets: Tensor) -> None:
+        """Raise unless these are batches for all models and the first answers as it does alone."""
+        if not (isinstance(inputs, Tensor) and len(inputs) == len(targets) == len(self)):
+            raise InputError(f"a stack of {len(self)} reads one tensor with a batch for each, and as many targets")
+        alone = self.put(0, copy.deepcopy(self.shape)).eval()
+        own = alone(inputs[0])
+        own = getattr(own, "logits", own)
+        self.shape.eval()  # as both are without dropout
+        try:
+            mine = self(inputs)[0]
+        finally:
+            self.shape.train()
+        if mine.shape != own.shape or not torch.allclose(
+            mine, own, rtol=0.01, atol=0.01 * float(own.abs().max()) + 1e-6
+        ):
+            raise InputError(f"{type(self.shape).__name__} answers otherwise in a stack than alone: train it alone")
 
 
 def plain_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:
     """Any model without buffers, batched over its weights by torch: what every faster program is tested against."""
 
     def alone(own: Weights, batch: Any) -> Tensor:
-        return torch.func.functional_call(shape, own, (batch,))
+        answer = torch.func.functional_call(shape, own, (batch,))
+        return getattr(answer, "logits", answer)
 
     with unfused():
         return torch.vmap(alone, randomness="different")(weights, inputs)
+
+
+def shape_of(model: nn.Module) -> tuple[Any, ...]:
+    """What models have in common that can be stacked: all but the values of their weights.
+
+    Not every attribute is printed with a module or changes the shape of a weight: heads, for one. What is not
+    understood here is compared by identity, so that a model with it is stacked with no other.
+    """
+    parts = []
+    for name, part in model.named_modules():
+        for key, value in vars(part).items():
+            if key not in _BOOKKEEPING:
+                parts.append((name, key, _seen(value)))
+            elif "hooks" in key and value:
+                parts.append((name, key, id(part)))
+        parts.append((name, type(part), part.training))
+    weights = [(n, p.shape, p.dtype, p.device, p.requires_grad) for n, p in model.named_parameters()]
+    return tuple(parts), tuple(weights)
+
+
+_BOOKKEEPING = frozenset(vars(nn.Module()))
+
+
+def _seen(value: Any) -> Any:
+    """Something equal for attributes that mean the same."""
+    if value is None or isinstance(value, bool | int | float | str | torch.dtype | torch.device):
+        return value
+    if isinstance(value, Mapping):
+        return tuple((key, _seen(each)) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return type(value), tuple(map(_seen, value))
+    if isinstance(value, Tensor):
+        return fingerprint({"": value})
+    if callable(getattr(value, "to_dict", None)):
+        return _seen(value.to_dict())
+    return id(value)

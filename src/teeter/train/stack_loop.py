@@ -14,6 +14,7 @@ from teeter.train.recipe import Recipe
 from teeter.train.run import Row
 from teeter.train.stack_run import StackRun
 from teeter.train.stack_streams import StackStream
+from teeter.train.state import own_randomness
 
 __all__ = ["train_stack"]
 
@@ -29,6 +30,7 @@ def train_stack(
     keep: int = 1000,
     until: Callable[[Row], bool] | None = None,
     progress: Progress | None = None,
+    seed: int = 0,
     compile: bool = False,
 ) -> list[Trained]:
     """Train K models of one shape in place, each as `train` would: its own initial weights, batches (row k of what the
@@ -54,8 +56,10 @@ def train_stack(
     recipes = [recipe] * len(models) if isinstance(recipe, Recipe) else list(recipe)
     each = [measures or {}] * len(models) if measures is None or isinstance(measures, Mapping) else list(measures)
     run = StackRun(models, recipes, each, every, until, compile)
-    identity = {} if folder is None else run.identity(stream(0))
-    with Interrupts() as interrupts:
+    batch = stream(0)
+    run.check(batch, keep)
+    identity = {} if folder is None else run.identity(batch)
+    with own_randomness(run.device, seed), Interrupts() as interrupts:
         if folder is not None:
             run.resume(folder, identity)
         while not interrupts.asked:

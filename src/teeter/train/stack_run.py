@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.measure.arithmetic import check_arithmetic
 from teeter.train.checkpoint import read_checkpoint, same_run, write_checkpoint
 from teeter.train.interrupts import Interrupts
-from teeter.train.loop import Trained, row_steps
+from teeter.train.loop import Trained, checked, row_steps
 from teeter.train.measures import Measure
-from teeter.train.recipe import Recipe
+from teeter.train.recipe import Recipe, rate_at, stackable
 from teeter.train.rows import measured
 from teeter.train.run import Row
 from teeter.train.stack import Stack
 from teeter.train.stack_step import StackStep, facts_of
-from teeter.train.state import fingerprint
+from teeter.train.state import captured_randomness, fingerprint, restore_randomness
 
 __all__ = ["StackRun"]
 
@@ -46,8 +45,7 @@ class StackRun:
     ) -> None:
         if len(recipes) != len(models) or not recipes:
             raise InputError(f"{len(models)} models have one recipe or as many, got {len(recipes)}")
-        same = [replace(each, rate=1.0, weight_decay=0.0, schedule="constant", warmup=0) for each in recipes]
-        if any(each != same[0] for each in same):
+        if any(stackable(each) != stackable(recipes[0]) for each in recipes):
             raise InputError(
                 "recipes of a stack differ in rate, schedule, warmup and weight decay, and in nothing else"
             )
@@ -58,7 +56,6 @@ class StackRun:
         self.marks = row_steps(every, self.steps)
         self.stack = Stack(models)
         self.device = self.stack.flat.device
-        check_arithmetic(recipes[0].arithmetic, self.device)
         self.aboard = list(range(len(models)))
         self.ended: dict[int, tuple[str, int]] = {}
         self.forward = StackStep(self.stack, recipes[0], compile)
@@ -69,7 +66,16 @@ class StackRun:
         self.rows: list[list[Row]] = [[] for _ in models]
         self.seconds = self.measuring = 0.0
         self.facts: tuple[int, Tensor] = (-_AHEAD, self.seen[:0])
+        self.some: Tensor | None = None  # the rows of a batch that those aboard take, where others are ashore
+        self.kept: tuple[int, int] | None = None  # steps and steps at the latest rows, of the latest checkpoint
         self.clock = time.perf_counter()
+
+    def check(self, batch: tuple[Any, Tensor], keep: int) -> None:
+        """Whatever is wrong is said before any work is done."""
+        inputs, targets = batch
+        self.stack.check(inputs, targets)
+        for measures in self.measures:
+            checked(self.models[0], (inputs[0], targets[0]), self.recipes[0], measures, keep)
 
     @property
     def has_rows(self) -> bool:
@@ -83,13 +89,13 @@ class StackRun:
 
     @property
     def latest_row(self) -> Row:
-        return max((rows[-1] for rows in self.rows if rows), key=lambda row: row["step"])
+        """Of any model that has got as far as any."""
+        return max((rows[-1] for rows in self.rows if rows), key=lambda row: row["step"], default={"step": self.step})
 
     def advance(self, inputs: Tensor, targets: Tensor) -> None:
         """One step on a batch for every model, of which those aboard take theirs."""
-        if len(self.aboard) < len(inputs):
-            some = torch.tensor(self.aboard, device=self.device)
-            inputs, targets = inputs[some], targets[some]
+        if self.some is not None:
+            inputs, targets = inputs[self.some], targets[self.some]
         begin, table = self.facts
         if not begin <= self.step < begin + len(table):
             begin = self.step
@@ -104,7 +110,6 @@ class StackRun:
         """One row for every model that goes on; where it is interrupted there is none, and a resumed run makes them."""
         losses = self.seen[: self.step - max(self.latest, 0), : len(self.aboard)].cpu()
         self.seconds += self.lap()
-        rates = facts_of(self.recipes, max(self.step - 1, 0), max(self.step, 1), self.seen)[0, :, 0].tolist()
         sound = torch.isfinite(losses).all(0) & torch.isfinite(self.stack.flat).all(1).cpu()
         alone = copy.deepcopy(self.stack.shape)
         fresh: dict[int, Row] = {}
@@ -112,7 +117,7 @@ class StackRun:
             if k in self.ended or not sound[place]:
                 continue
             loss = float(losses[:, place].mean()) if len(losses) else None
-            row = {"step": self.step, "loss": loss, "rate": rates[k]}
+            row = {"step": self.step, "loss": loss, "rate": rate_at(self.recipes[k], max(self.step - 1, 0))}
             fresh[k] = row | measured(self.stack.put(place, alone), self.measures[k], self.device)
             if interrupts.asked:  # a measure may answer an interrupt with what it has seen by then
                 raise KeyboardInterrupt
@@ -146,44 +151,58 @@ class StackRun:
     def _load(self, flat: Tensor, moments: Tensor, aboard: list[int]) -> None:
         """A stack of these models with these weights."""
         if aboard != self.aboard:
-            self.stack = Stack([copy.deepcopy(self.stack.shape) for _ in aboard])
+            shape = self.stack.shape
+            del self.stack, self.forward  # before the next take memory of their own
+            self.stack = Stack([copy.deepcopy(shape) for _ in aboard])
             self.forward = StackStep(self.stack, self.recipes[0], self.compile)
             self.aboard, self.facts = aboard, (-_AHEAD, self.seen[:0])
+            self.some = torch.tensor(aboard, device=self.device)
         with torch.no_grad():
             self.stack.flat.copy_(flat)
             self.forward.moments.copy_(moments)
 
     def save(self, folder: Path | str, identity: Mapping[str, Any]) -> None:
-        """The state to disk."""
+        """The state to disk, unless it is there already."""
+        if self.kept == (self.step, self.latest):
+            return
         self.seconds += self.lap()
         tensors = {"flat": self.stack.flat.detach(), "moments": self.forward.moments, "seen": self.seen}
         for k in self.ended:
-            tensors[f"ended.{k}"] = torch.cat([part.detach().reshape(-1) for part in self.models[k].parameters()])
+            tensors[f"ended.{k}"] = _row(self.models[k])
         facts = {name: getattr(self, name) for name in ("step", "latest", "aboard", "rows", "seconds", "measuring")}
         facts["ended"] = [[k, *why] for k, why in self.ended.items()]
-        write_checkpoint(folder, tensors, {**facts, "run": dict(identity)})
+        write_checkpoint(folder, tensors | captured_randomness(self.device), {**facts, "run": dict(identity)})
+        self.kept = (self.step, self.latest)
 
-    def resume(self, folder: Path | str, identity: Mapping[str, Any]) -> None:
+    def resume(self, folder: Path | str, identity: dict[str, Any]) -> None:
         """The state from disk, where there is one; one of another run is an error."""
         found = read_checkpoint(folder)
         if found is None:
             return
-        same_run(folder, found.facts["run"], identity)
+        ended, there = [k for k, *_ in found.facts["ended"]], found.facts["run"]
+        now = {k: found.tensors[f"ended.{k}"] for k in ended}
+        now = dict(zip(found.facts["aboard"], found.tensors["flat"], strict=True)) | now
+        if all(torch.equal(_row(model).cpu(), now[k]) for k, model in enumerate(self.models)):
+            identity["initial weights"] = there["initial weights"]  # the very models that were interrupted
+        same_run(folder, there, identity)
         self._load(found.tensors["flat"], found.tensors["moments"], found.facts["aboard"])
         self.seen.copy_(found.tensors["seen"])
         for name in ("step", "latest", "rows", "seconds", "measuring"):
             setattr(self, name, found.facts[name])
         self.ended = {k: (why, step) for k, why, step in found.facts["ended"]}
         for k in self.ended:
-            nn.utils.vector_to_parameters(found.tensors[f"ended.{k}"].to(self.device), self.models[k].parameters())
+            parts = [part for part in self.models[k].parameters() if part.requires_grad]
+            nn.utils.vector_to_parameters(found.tensors[f"ended.{k}"].to(self.device), parts)
+        restore_randomness(found.tensors, self.device)
+        self.kept = (self.step, self.latest)
         self.lap()
 
     def identity(self, batch: tuple[Tensor, Tensor]) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run, in a form that JSON gives back as it was."""
         return {
-            "recipes": [asdict(recipe) for recipe in self.recipes],
+            "recipes": hashlib.sha256(repr(self.recipes).encode()).hexdigest()[:16],
             "model": type(self.stack.shape).__name__,
-            "initial weights": fingerprint({"flat": self.stack.flat.detach()}),
+            "initial weights": fingerprint({str(k): _row(model) for k, model in enumerate(self.models)}),
             "first batch": fingerprint(dict(zip(("inputs", "targets"), batch, strict=True))),
             "measures": [list(each) for each in self.measures],
             "rows": fingerprint({"marks": torch.tensor(list(self.marks))}),
@@ -207,3 +226,8 @@ class StackRun:
         """The seconds since the last call."""
         before, self.clock = self.clock, time.perf_counter()
         return self.clock - before
+
+
+def _row(model: nn.Module) -> Tensor:
+    """The weights that are trained, as a stack has them."""
+    return torch.cat([part.detach().reshape(-1) for part in model.parameters() if part.requires_grad])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from teeter.errors import InputError
 from teeter.measure.arithmetic import computing_in
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import BETAS, EPSILON, MOMENTUM
 from teeter.train.recipe import Recipe, rate_at
 from teeter.train.stack import Stack
+from teeter.train.stacked_encoder import unseen
 
 __all__ = ["StackStep", "adam_step", "facts_of", "sgd_step"]
 
@@ -26,50 +29,67 @@ class StackStep:
     """
 
     def __init__(self, stack: Stack, recipe: Recipe, compile: bool) -> None:
-        self.stack, self.recipe = stack, recipe
-        self.moments = torch.zeros(1 if recipe.optimizer == "sgd" else 2, *stack.flat.shape).to(stack.flat)
+        self.stack, self.recipe, self.compile = stack, recipe, compile
+        moments = torch.zeros(1 if recipe.optimizer == "sgd" else 2, *stack.flat.shape).to(stack.flat)
+        self.moments = moments
         self.losses = torch.zeros(len(stack), dtype=torch.float64, device=stack.flat.device)
-        self._loss: Callable[..., Tensor] = self._plain_loss
-        self._update: Callable[..., None] = self._plain_update
-        if compile:
-            self._loss = torch.compile(self._plain_loss, dynamic=False)
-            self._update = torch.compile(self._plain_update, dynamic=False)
+
+        # Functions of their own rather than methods: what refers to itself would keep its memory on the device.
+        def losses_of(inputs: Any, targets: Tensor) -> Tensor:
+            return torch.vmap(LOSSES[recipe.loss])(stack(inputs), targets)
+
+        def update(gradient: Tensor, facts: Tensor) -> None:
+            if recipe.clip is not None:  # as torch's clip_grad_norm_ has it
+                norm = gradient.norm(dim=1, keepdim=True)
+                gradient = gradient * (recipe.clip / (norm + 1e-6)).clamp(max=1.0)
+            if recipe.optimizer == "sgd":
+                sgd_step(stack.flat, gradient, moments[0], facts)
+            else:
+                adam_step(stack.flat, gradient, moments[0], moments[1], facts, recipe.optimizer == "adamw")
+
+        self._losses_of: Callable[..., Tensor] = torch.compile(losses_of, dynamic=False) if compile else losses_of
+        self._update: Callable[..., None] = torch.compile(update, dynamic=False) if compile else update
         self._recorded: _Recorded | None = None
 
     def __call__(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """One step; `losses` then holds each model's loss before it."""
         if self.stack.flat.is_cuda:
             if self._recorded is None:
-                self._recorded = _Recorded(self.once, self.stack.flat, self.moments, (inputs, targets, facts))
+                self._recorded = _Recorded(self, (inputs, targets, facts))
             self._recorded(inputs, targets, facts)
         else:
             self.once(inputs, targets, facts)
 
     def once(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """The same, kernel by kernel."""
-        weights = list(self.stack.weights.values())
-        with computing_in(self.recipe.arithmetic, self.stack.flat.device):
-            losses = self._loss(inputs, targets)
-            with torch.autocast(self.stack.flat.device.type, enabled=False):
+        weights, device = self.stack.trained, self.stack.flat.device
+        with computing_in(self.recipe.arithmetic, device), _room_to_compile(self.compile):
+            losses = self._losses_of(inputs, targets)
+            with torch.autocast(device.type, enabled=False):
                 # The models do not touch each other: the gradient of the sum holds that of each.
-                parts = torch.autograd.grad(losses.sum(), weights, allow_unused=True)
-        rows = [torch.zeros_like(w) if part is None else part for part, w in zip(parts, weights, strict=True)]
-        with torch.no_grad():
-            self._update(self.stack.flat, torch.cat([row.reshape(len(row), -1) for row in rows], 1), facts)
-            self.losses.copy_(losses.detach())
+                parts = torch.autograd.grad(losses.sum(), list(weights.values()), allow_unused=True)
+            rows = {name: part for name, part in zip(weights, parts, strict=True) if part is not None}
+            # What the answer does not depend on has no gradient, and torch's optimizers leave it alone.
+            idle = weights.keys() - rows.keys() - (unseen(self.stack.shape) if self.stack.fast else set())
+            with torch.no_grad():
+                kept = {name: weights[name].clone() for name in idle}
+                gradient = [
+                    rows.get(name, torch.zeros_like(part)).reshape(len(part), -1) for name, part in weights.items()
+                ]
+                self._update(torch.cat(gradient, 1), facts)
+                for name, part in kept.items():
+                    weights[name].copy_(part)
+                self.losses.copy_(losses.detach())
 
-    def _plain_loss(self, inputs: Any, targets: Tensor) -> Tensor:
-        return torch.vmap(LOSSES[self.recipe.loss])(self.stack(inputs), targets)
 
-    def _plain_update(self, flat: Tensor, gradient: Tensor, facts: Tensor) -> None:
-        if self.recipe.clip is not None:  # as torch's clip_grad_norm_ has it
-            norm = gradient.norm(dim=1, keepdim=True)
-            gradient = gradient * (self.recipe.clip / (norm + 1e-6)).clamp(max=1.0)
-        if self.recipe.optimizer == "sgd":
-            sgd_step(flat, gradient, self.moments[0], facts)
-        else:
-            first, second = self.moments
-            adam_step(flat, gradient, first, second, facts, decoupled=self.recipe.optimizer == "adamw")
+@contextmanager
+def _room_to_compile(compile: bool) -> Iterator[None]:
+    """Every stack is compiled anew, though torch takes many programs of one function for a mistake."""
+    if not compile:
+        yield
+        return
+    with torch._dynamo.config.patch(recompile_limit=1000, accumulated_recompile_limit=1000):
+        yield
 
 
 def facts_of(recipes: Sequence[Recipe], start: int, stop: int, like: Tensor) -> Tensor:
@@ -121,25 +141,33 @@ def sgd_step(weights: Tensor, gradient: Tensor, moving: Tensor, facts: Tensor) -
 
 
 class _Recorded:
-    """A function of tensors as one CUDA graph; what it reads and writes stays where it is."""
+    """A step as one CUDA graph; what it reads and writes stays where it is."""
 
-    def __init__(self, step: Callable[..., None], flat: Tensor, moments: Tensor, first: tuple[Any, ...]) -> None:
+    def __init__(self, step: StackStep, first: tuple[Any, ...]) -> None:
+        flat, moments = step.stack.flat, step.moments
         self.given = [part.clone() for part in first]
-        before = flat.clone(), moments.clone()
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # compilers and allocators settle before anything is recorded
-            for _ in range(3):
-                step(*self.given)
-        torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            step(*self.given)
+        before, random = (flat.clone(), moments.clone()), torch.cuda.get_rng_state(flat.device)
+        with torch.cuda.device(flat.device):
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):  # compilers and allocators settle before anything is recorded
+                for _ in range(3):
+                    step.once(*self.given)
+            torch.cuda.current_stream().wait_stream(stream)
+            with torch.cuda.graph(self.graph):
+                step.once(*self.given)
         with torch.no_grad():  # the rehearsal moved the weights
             flat.copy_(before[0])
             moments.copy_(before[1])
+        torch.cuda.set_rng_state(random, flat.device)
 
     def __call__(self, *parts: Tensor) -> None:
         for place, part in zip(self.given, parts, strict=True):
+            if place.shape != part.shape or place.dtype != part.dtype:
+                raise InputError(
+                    f"all batches of a stack are alike, got {part.dtype} {tuple(part.shape)} "
+                    f"after {place.dtype} {tuple(place.shape)}"
+                )
             place.copy_(part)
         self.graph.replay()

@@ -28,6 +28,8 @@ def together(streams: Sequence[Stream]) -> StackStream:
     >>> x.shape, y.shape
     (torch.Size([3, 4, 6]), torch.Size([3, 4]))
     """
+    if not streams:
+        raise InputError("a stack has a stream for every model, got none")
     first = streams[0]
     if isinstance(first, BitStream) and all(_alike(first, each) for each in streams):
         bits = [each for each in streams if isinstance(each, BitStream)]
@@ -71,16 +73,22 @@ def bit_streams(
     states = counter.states(seeds, device).view(-1, 1, 1)
     row, word = torch.arange(batch, device=device).unsqueeze(-1), torch.arange((n + 63) // 64, device=device)
     place = torch.arange(min(n, 64), device=device)
-    groups = {f: [k for k, other in enumerate(each) if other is f] for f in dict.fromkeys(each)}
+    groups: dict[int, list[int]] = {}  # by identity: functions that are equal are still called apart
+    for k, f in enumerate(each):
+        groups.setdefault(id(f), []).append(k)
+    members = [torch.tensor(group, device=device) for group in groups.values()]
+    order = torch.cat(members).argsort()
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         words = counter.bits(states, torch.full((), step, device=device), row, word)
         ones = (words.unsqueeze(-1) >> place) & 1
         x = (1 - 2 * ones.flatten(2)[:, :, :n]).to(dtype)
-        if len(groups) == 1:
+        if len(members) == 1:
             return x, each[0](x.flatten(0, 1)).view(x.shape[:2])
-        values = [f(x[members].flatten(0, 1)).view(-1, batch) for f, members in groups.items()]
-        order = torch.tensor([k for members in groups.values() for k in members]).argsort()
-        return x, torch.cat(values)[order.to(x.device)]
+        values = [
+            each[k](x[some].flatten(0, 1)).view(-1, batch)
+            for (k, *_), some in zip(groups.values(), members, strict=True)
+        ]
+        return x, torch.cat(values)[order]
 
     return stream

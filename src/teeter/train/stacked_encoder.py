@@ -10,28 +10,67 @@ savings, none of which is an approximation:
   q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
 - A bias of keys adds the same to all scores of a query, which softmax does not see.
 
-With dimension d and n positions, 2 d^2 + 2 n d heads multiplications a position remain of 12 d^2 (two layers,
-feed-forward width d).
+With dimension d, n positions and two layers of feed-forward width d, 2 d^2 + 2 n d heads multiplications a position
+remain of 12 d^2 + 4 n d.
 """
 
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from teeter.errors import InputError
 from teeter.models import Encoder
 from teeter.models.block import Block
 
-__all__ = ["stacked_encoder"]
+__all__ = ["serves", "stacked_encoder", "unseen"]
 
 Weights = dict[str, Tensor]
 
 
-def stacked_encoder(model: Encoder, weights: Weights, bits: Tensor) -> Tensor:
+def serves(model: nn.Module) -> bool:
+    """Whether a model is an `Encoder` as it was made, in which nothing was exchanged."""
+    if type(model) is not Encoder:
+        return False
+    try:
+        block = cast(Block, model.layers[0])
+        fresh = Encoder(
+            length=model.embedding.length,
+            dim=block.up.in_features,
+            layers=len(model.layers),
+            heads=block.attention.heads,
+            width=block.up.out_features,
+            positions=cast(Any, model.embedding.positions),
+            norm="pre" if block.pre else "post",
+        )
+    except (AttributeError, TypeError, InputError):
+        return False
+    return _made_of(model) == _made_of(fresh)
+
+
+def _made_of(model: nn.Module) -> list[Any]:
+    """All of its modules with their attributes and hooks, and the shapes of its weights."""
+    kinds = (bool, int, float, str, tuple, type(None))
+    parts = [
+        (name, type(part), {k: v if isinstance(v, kinds) else bool(v) for k, v in vars(part).items() if k not in _OWN})
+        for name, part in model.named_modules()
+    ]
+    return [parts, [(name, part.shape) for name, part in model.named_parameters()]]
+
+
+_OWN = {"training", "_parameters", "_buffers", "_modules"}  # compared by their names and shapes, or of no matter
+
+
+def unseen(model: nn.Module) -> set[str]:
+    """The weights that the answer does not depend on, and of which only rounding could tell."""
+    return {f"layers.{len(cast(Encoder, model).layers) - 1}.attention.key.bias"}
+
+
+def stacked_encoder(model: nn.Module, weights: Weights, bits: Tensor) -> Tensor:
     """The answers (K, batch) of encoders shaped like `model`, with weights (K, ...) by name, to bits (K, batch, n).
 
     >>> model = Encoder(length=4, dim=8)
@@ -40,6 +79,7 @@ def stacked_encoder(model: Encoder, weights: Weights, bits: Tensor) -> Tensor:
     >>> torch.allclose(stacked_encoder(model, weights, bits)[2], model(bits[2]), atol=1e-6)
     True
     """
+    model = cast(Encoder, model)
     table = _table(model, weights, bits.shape[-1])
     shape = cast(Block, model.layers[0])
     heads, norm, last = shape.attention.heads, "pre" if shape.pre else "post", len(model.layers) - 1
@@ -47,7 +87,11 @@ def stacked_encoder(model: Encoder, weights: Weights, bits: Tensor) -> Tensor:
         x = _pick(table, bits)
         x = _last_layer(_part(weights, "layers.0."), x, heads, norm)
     else:
-        x = _first_layer(_part(weights, "layers.0."), table, bits, heads, norm)
+        first, n, dim = _part(weights, "layers.0."), bits.shape[-1], table.shape[-1]
+        if 2 * n * heads < 4 * dim + 2 * n:  # else, as in H's long inputs of dimension 4, a table is the longer way
+            x = _first_layer(first, table, bits, heads, norm)
+        else:
+            x = _layer(first, _pick(table, bits), heads, norm)
         for i in range(1, last):
             x = _layer(_part(weights, f"layers.{i}."), x, heads, norm)
         x = _last_layer(_part(weights, f"layers.{last}."), x, heads, norm)

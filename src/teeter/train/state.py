@@ -10,7 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-__all__ = ["captured", "fingerprint", "kept_weights", "own_randomness", "restore", "weights_of"]
+__all__ = [
+    "captured",
+    "captured_randomness",
+    "fingerprint",
+    "kept_weights",
+    "own_randomness",
+    "restore",
+    "restore_randomness",
+    "weights_of",
+]
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -27,10 +36,20 @@ def captured(model: nn.Module, optimizer: Optimizer, device: torch.device) -> di
     tensors = {f"model.{name}": each for name, each in weights_of(model).items()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": each for name, each in state.items() if isinstance(each, Tensor)}
-    tensors["random.cpu"] = torch.get_rng_state()
+    return tensors | captured_randomness(device)
+
+
+def captured_randomness(device: torch.device) -> dict[str, Tensor]:
+    """Where torch's random numbers are, on the CPU and on the device."""
+    there = {"random.cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"random.cpu": torch.get_rng_state(), **there}
+
+
+def restore_randomness(tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Put back what `captured_randomness` took out."""
+    torch.set_rng_state(tensors["random.cpu"])
     if device.type == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
-    return tensors
+        torch.cuda.set_rng_state(tensors["random.cuda"], device)
 
 
 def kept_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -49,9 +68,7 @@ def restore(tensors: Mapping[str, Tensor], model: nn.Module, optimizer: Optimize
             _, number, key = name.split(".")
             state.setdefault(int(number), {})[key] = each
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    torch.set_rng_state(tensors["random.cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(tensors["random.cuda"], device)
+    restore_randomness(tensors, device)
 
 
 def fingerprint(tensors: Mapping[str, Tensor]) -> str:
