@@ -10,7 +10,7 @@ impulse noise draw in another way: there the mean and the deviation of the chang
 
 Each share is the least over the five severities of 200 test images; each time is one run.
 Measured 2026-11-15 on one core of an Intel Xeon Processor @ 2.80GHz, torch 2.13.0, imagecorruptions-imaug 1.1.5,
-opencv-python 5.0.0.93, scikit-image 0.26.0, scipy 1.17.1, pillow 13.0.0: every share above its floor, 2.2 minutes;
+opencv-python 5.0.0.93, scikit-image 0.26.0, scipy 1.17.1, pillow 13.0.0: every share above its floor, 2.1 minutes;
 benchmarks/results/ has the record.
 
     pip install imagecorruptions-imaug    # brings opencv-python, scikit-image and numba

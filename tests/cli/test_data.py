@@ -319,12 +319,12 @@ def test_a_download_that_is_not_what_was_pinned(served, bare):
 
 def test_measure_by_name_and_what_came_first(teeter, bare, monkeypatch):
     """A data set that has to be made ready tells so, on stderr alone."""
-    (bare / "mine.py").write_text(CLASSIFIER.replace("784", "3072"))
+    (bare / "mine_in_colour.py").write_text(CLASSIFIER.replace("784", "3072"))
     folder = bare / "own" / "cifar10"
     folder.mkdir(parents=True)
     pixels = np.random.default_rng(0).integers(0, 256, (60, 32, 32, 3), dtype=np.uint8)
     np.savez(folder / "test.npz", images=pixels, labels=np.arange(60) % 10)
-    words = ("mine:model", "cifar10:test", "--perturb", "patch:4", "--budget", "200", "--json")
+    words = ("mine_in_colour:model", "cifar10:test", "--perturb", "patch:4", "--budget", "200", "--json")
     code, out, err = teeter("measure", *words)
     assert (code, err) == (0, "")
     assert json.loads(out)["inputs"] == 60
