@@ -23,6 +23,7 @@ from teeter.data import DATA, LabelledImages
 from teeter.report import contact_sheet
 from tests.cli.test_measuring import CLASSIFIER, idx
 
+app = importlib.import_module("teeter.cli.app")
 PYTHON = sys.executable
 SOURCE = str(Path(room.__file__).parents[2])
 
@@ -266,6 +267,27 @@ def test_interrupted(served, bare):
     assert err.splitlines()[-1] == "teeter: stopped; nothing is left half-written"
     assert "Traceback" not in err
     assert list((bare / "cache" / "packages").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("study run parity --tier smoke", "finished runs are kept and the same command goes on from there"),
+        ("demo", "finished runs are kept and the same command goes on from there"),
+        ("data get mnist", "nothing is left half-written"),
+        ("--version", "nothing is left half-written"),
+    ],
+)
+def test_what_is_left_by_a_command_that_was_stopped(words, left, monkeypatch, capsys):
+    def stop(standalone_mode):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["teeter", *words.split()])
+    monkeypatch.setattr(app, "app", stop)
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 130
+    assert capsys.readouterr() == ("", f"teeter: stopped; {left}\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -21,13 +21,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on stdout and nothing else there.")]
 
 # What a command that was interrupted leaves behind.
-_STOPPED = {
-    "study": "stopped; finished runs are kept and the same command goes on from there",
-    "": "stopped; nothing is left half-written",
-}
+_RUNS = "stopped; finished runs are kept and the same command goes on from there"
+_STOPPED = {"study": _RUNS, "demo": _RUNS, "": "stopped; nothing is left half-written"}
 
 
 def main() -> NoReturn:
