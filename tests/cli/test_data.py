@@ -3,9 +3,11 @@
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from teeter.data import DATA, LabelledImages
 from teeter.report import contact_sheet
 from tests.cli.test_measuring import CLASSIFIER, idx
 
+app = importlib.import_module("teeter.cli.app")
 PYTHON = sys.executable
 SOURCE = str(Path(room.__file__).parents[2])
 
@@ -58,10 +61,30 @@ def test_list(teeter, digits, monkeypatch):
     assert "58 kB" in out
 
 
+def test_what_is_generated_is_not_missing(teeter, bare, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(sys.modules["teeter.data.packages"].shutil, "which", lambda tool: tool)
+    out = teeter("data", "list")[1]
+    assert re.search(r"cifar10-c\s+│ generated ", out)
+    assert "cifar10-c needs" not in out
+    assert f"TEETER_DATA names {bare / 'own'}, and there is no such folder\n" in out
+    folder = bare / "own" / "cifar-10-batches-bin"
+    folder.mkdir(parents=True)
+    (folder / "test_batch.bin").write_bytes(bytes(3073))
+    code, out, err = teeter("data", "get", "cifar10-c")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        str(bare / "cache" / "corruptions"),
+        "generated as they are asked for (teeter.data.cifar10_c), and kept there; so far:",
+        "0 files, 0 B",
+    ]
+    assert "no such folder" not in teeter("data", "list")[1]
+
+
 def test_list_json(teeter, digits):
     code, out, err = teeter("data", "list", "--json")
     assert (code, err) == (0, "")
-    listed = {entry["name"]: entry for entry in json.loads(out)}
+    listed = {entry["name"]: entry for entry in json.loads(out)["data"]}
     assert list(listed) == list(DATA)
     mine = listed["mnist"]
     assert (mine["state"], mine["here"], mine["place"]) == ("yours", True, str(digits))
@@ -69,6 +92,7 @@ def test_list_json(teeter, digits):
     assert set(mine) == {"name", "state", "here", "needs", "place", "bytes", "licence", "splits", "description"}
     assert (listed["svhn"]["state"], listed["svhn"]["here"]) == ("absent", False)
     assert listed["cifar10"]["state"] == "npm"
+    assert listed["cifar10-c"]["state"] == "generated"
 
 
 def test_get(teeter, digits):
@@ -97,7 +121,10 @@ def test_get_folders_and_files(teeter, bare):
     (bare / "own" / "qqp").mkdir()
     (bare / "own" / "qqp" / "train.tsv").write_text("1\tWhy?\tHow so?\n")
     out = teeter("data", "get", "qqp")[1].splitlines()
-    assert out == [str(bare / "own" / "qqp"), "train: 1 pairs of texts", "  different 0, duplicate 1"]
+    assert out == [str(bare / "own" / "qqp"), "train: 1 pairs of texts, from train.tsv", "  different 0, duplicate 1"]
+    (bare / "own" / "qqp" / "dev.tsv").write_text("1\tWhy?\tHow so?\n" * 200 + "cut\nin two\n")
+    out = teeter("data", "get", "qqp")[1].splitlines()
+    assert out[3] == "dev: 200 pairs of texts, from dev.tsv; 2 lines were no pair and are left out"
     (bare / "own" / "CIFAR-10-C").mkdir()
     (bare / "own" / "CIFAR-10-C" / "fog.npy").write_text("x" * 2500)
     out = teeter("data", "get", "cifar10-c")[1].splitlines()
@@ -119,7 +146,7 @@ def test_a_picture_of_all_corruptions(teeter, bare, monkeypatch, tmp_path):
     ("words", "message"),
     [
         (("svhn",), "svhn is in no package registry: put train_32x32.mat and test_32x32.mat into "),
-        (("cifar10-c",), "put labels.npy, gaussian_noise.npy and the other arrays into "),
+        (("cifar10-c",), "this machine has no npm"),
         (("qqp", "--json"), "qqp is in no package registry"),
         (("cifar",), "no data set named 'cifar': did you mean 'cifar10'?"),
         (("cifar10",), "this machine has no npm"),
@@ -237,9 +264,69 @@ def test_interrupted(served, bare):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
-    assert "stopped" in err.splitlines()[-1]
+    assert err.splitlines()[-1] == "teeter: stopped; nothing is left half-written"
     assert "Traceback" not in err
     assert list((bare / "cache" / "packages").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("study run parity --tier smoke", "finished runs are kept and the same command goes on from there"),
+        ("demo", "finished runs are kept and the same command goes on from there"),
+        ("data get mnist", "nothing is left half-written"),
+        ("--version", "nothing is left half-written"),
+    ],
+)
+def test_what_is_left_by_a_command_that_was_stopped(words, left, monkeypatch, capsys):
+    def stop(standalone_mode):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["teeter", *words.split()])
+    monkeypatch.setattr(app, "app", stop)
+    with pytest.raises(SystemExit) as caught:
+        app.main()
+    assert caught.value.code == 130
+    assert capsys.readouterr() == ("", f"teeter: stopped; {left}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end(number, served, bare):
+    """As a batch system or a closed terminal does, and the process alone: its client is ended by it."""
+    serve, environment = served
+    serve(f"echo half > numbers; echo $$ > {bare}/pid; touch {bare}/reached; exec sleep 60")
+    process = started(environment, "get", "gpt2-bpe")
+    while not (bare / "reached").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (128 + number, "")
+    assert err.splitlines()[-1] == "teeter: stopped; nothing is left half-written"
+    assert list((bare / "cache" / "packages").iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((bare / "pid").read_text()), 0)
+
+
+def test_signals_are_as_before_afterwards():
+    for before in (signal.SIG_DFL, signal.SIG_IGN, lambda *_: None):
+        old = signal.signal(signal.SIGHUP, before)
+        try:
+            with fetching.orderly_end():
+                assert (signal.getsignal(signal.SIGHUP) is before) == (before is not signal.SIG_DFL)
+            assert signal.getsignal(signal.SIGHUP) is before
+        finally:
+            signal.signal(signal.SIGHUP, old)
+    reached = []
+
+    def elsewhere():
+        with fetching.orderly_end():
+            reached.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert reached == [signal.getsignal(signal.SIGTERM)]  # only the main thread may set them
 
 
 def test_a_download_that_is_not_what_was_pinned(served, bare):
@@ -254,12 +341,12 @@ def test_a_download_that_is_not_what_was_pinned(served, bare):
 
 def test_measure_by_name_and_what_came_first(teeter, bare, monkeypatch):
     """A data set that has to be made ready tells so, on stderr alone."""
-    (bare / "mine.py").write_text(CLASSIFIER)
+    (bare / "mine_in_colour.py").write_text(CLASSIFIER.replace("784", "3072"))
     folder = bare / "own" / "cifar10"
     folder.mkdir(parents=True)
-    pixels = np.random.default_rng(0).integers(0, 256, (60, 28, 28, 1), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 32, 32, 3), dtype=np.uint8)
     np.savez(folder / "test.npz", images=pixels, labels=np.arange(60) % 10)
-    words = ("mine:model", "cifar10:test", "--perturb", "patch:4", "--budget", "200", "--json")
+    words = ("mine_in_colour:model", "cifar10:test", "--perturb", "patch:4", "--budget", "200", "--json")
     code, out, err = teeter("measure", *words)
     assert (code, err) == (0, "")
     assert json.loads(out)["inputs"] == 60

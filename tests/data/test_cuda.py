@@ -9,6 +9,7 @@ from teeter.data import (
     SparseParity,
     Vocabulary,
     bit_strings,
+    cifar10_c,
     crop_and_flip,
     labelled_bits,
     modular_addition,
@@ -33,6 +34,17 @@ def test_sums_and_sentences():
     setting = dict(length=50, n_sparse=3, n_frequent=5, n_difference=1, seed=0, altered=True)
     here, there = (sequences(Vocabulary(16, 59), 100, **setting, device=name) for name in ("cpu", "cuda"))
     assert all(torch.equal(one, other.cpu()) for one, other in zip(here, there, strict=True))
+
+
+def test_corrupted_images_are_made_from_wherever_the_test_set_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEETER_CACHE", str(tmp_path))
+    monkeypatch.delenv("TEETER_DATA", raising=False)
+    pixels = torch.randint(0, 256, (5, 3, 32, 32), dtype=torch.uint8)
+    here = LabelledImages(pixels, torch.arange(5), tuple("0123456789"))
+    for _ in range(2):  # made, then read
+        there = cifar10_c("contrast", 3, here.to("cuda"))
+        assert there.images.device.type == there.labels.device.type == "cuda"
+        assert torch.equal(there.images.cpu(), cifar10_c("contrast", 3, here).images)
 
 
 def test_images():

@@ -76,6 +76,12 @@ def test_from_texts_to_sensitivity():
     assert 0 < teeter.sensitivity(model, inputs, noise, budget=4096).value < 1
 
 
+@pytest.mark.parametrize("known", [[-1, 2], [0, 8], [-5]])
+def test_known_tokens_that_are_none(known):
+    with pytest.raises(InputError, match=f"numbers from 0 to 7, got some from {min(known)} to {max(known)}"):
+        encode(["abc"], CODE, known=torch.tensor(known))
+
+
 @pytest.mark.parametrize(
     ("texts", "length", "message"),
     [

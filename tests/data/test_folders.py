@@ -24,6 +24,9 @@ def photographs(tmp_path, monkeypatch):
         paint(tmp_path / "imagenet" / "train" / "n01" / "deeper" / f"{i}.JPEG", (0, 10 * i, 255), height=30)
     (tmp_path / "imagenet" / "train" / ".hidden").mkdir()
     (tmp_path / "imagenet" / "train" / "n01" / "notes.txt").touch()
+    (tmp_path / "imagenet" / "train" / "n01" / "folder.png").mkdir()
+    paint(tmp_path / "imagenet" / "train" / "n01" / ".thumbnails" / "0.png", (0, 0, 0))
+    paint(tmp_path / "imagenet" / "train" / "n02" / "._0.png", (0, 0, 0))
     return tmp_path / "imagenet"
 
 
@@ -89,6 +92,9 @@ def test_pictures_that_cannot_be_read(photographs, monkeypatch):
         labelled_folder(photographs / "train", size=8)
     with pytest.raises(TooLarge, match="a tensor of 9 images needs"):
         labelled_folder(photographs / "train", size=10_000_000)
+    for sizes in ({"size": -1}, {"size": 0}, {"size": 8, "resize": 0}):
+        with pytest.raises(InputError, match="at least 1 pixel large, got size = "):
+            labelled_folder(photographs / "train", **sizes)
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(InputError, match="Pillow reads pictures and is not installed"):
         labelled_folder(photographs / "train", size=8)

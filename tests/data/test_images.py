@@ -105,6 +105,21 @@ def test_a_folder_without_the_split_is_passed_over(own, tmp_path, monkeypatch):
     assert mnist("test").labels.tolist() == [2, 0, 9]
 
 
+@pytest.mark.parametrize("file", ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"])
+@pytest.mark.parametrize("content", [None, b"", b"\0\0\x08\1\0\0\0\7", b"\x1f\x8b nonsense"])
+def test_a_package_that_lost_a_file_or_has_a_damaged_one(file, content, own, tmp_path, monkeypatch):
+    folder = tmp_path / "fetched" / "package" / "data"
+    write(folder)
+    monkeypatch.setattr(images, "fetch", lambda package: tmp_path / "fetched")
+    mnist()
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_bytes(content)
+    message = f"^{folder / file} is missing or damaged .*: remove {tmp_path / 'fetched'} and fetch again$"
+    with pytest.raises(InputError, match=message):
+        mnist()
+
+
 @pytest.mark.parametrize("missing", ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"])
 def test_one_file_without_the_other(missing, own):
     write(own / "mnist")
@@ -116,7 +131,11 @@ def test_one_file_without_the_other(missing, own):
 @pytest.mark.parametrize(
     ("pixels", "labels", "message"),
     [
-        (IMAGES, LABELS[:2], r"3 images have as many int64 labels, got torch.int64 \(2,\)"),
+        (
+            IMAGES,
+            LABELS[:2],
+            r"mnist \(train\) does not fit: 3 images have as many int64 labels, got .* \(2,\)",
+        ),
         (IMAGES.flatten(1), LABELS, r"got the shapes \(3, 784\) and \(3,\)"),
         (IMAGES, IMAGES, r"images of 3 dimensions and labels of 1"),
         (IMAGES, LABELS + 1, "from 0 to 9, got 10"),

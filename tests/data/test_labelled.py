@@ -79,28 +79,37 @@ IMAGES = np.zeros((2, 4, 4, 3), dtype=np.uint8)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"images": IMAGES}, "holds two arrays, 'images' and 'labels'"),
+        ({"images": IMAGES}, "holds two arrays, 'images' and 'labels', got images$"),
+        ({}, "got none$"),
+        (
+            {"images": IMAGES[:, :3], "labels": [0, 1]},
+            r"shape \(images, 4, 4, 3\) .* got uint8 \(2, 3, 4, 3\)",
+        ),
+        ({"images": IMAGES.transpose(0, 3, 1, 2), "labels": [0, 1]}, r": put the channels last, with images.transpose"),
         ({"images": IMAGES.astype(float), "labels": [0, 1]}, r"got float64 \(2, 4, 4, 3\) and int64 \(2,\)"),
         ({"images": IMAGES[0], "labels": [0, 1]}, r"got uint8 \(4, 4, 3\)"),
         ({"images": IMAGES, "labels": [0.0, 1.0]}, "and float64"),
         ({"images": IMAGES, "labels": [0, 1, 1]}, "2 images have as many int64 labels"),
-        ({"images": IMAGES, "labels": [0, 2]}, "from 0 to 1, got 2"),
+        ({"images": IMAGES, "labels": [0, 2]}, "train.npz does not fit: labels count from 0 to 1, got 2"),
     ],
 )
 def test_arrays_that_do_not_fit(arrays, message, tmp_path):
     np.savez(tmp_path / "train.npz", **arrays)
     with pytest.raises(InputError, match=message):
-        from_arrays(tmp_path, "train", ("a", "b"))
+        from_arrays(tmp_path, "train", ("a", "b"), shape=(4, 4, 3))
 
 
 def test_arrays_that_are_damaged_or_not_there(tmp_path):
-    assert from_arrays(tmp_path, "train", ("a",)) is None
+    def read(split):
+        return from_arrays(tmp_path, split, ("a",), shape=(4, 4, 3))
+
+    assert read("train") is None
     (tmp_path / "train.npz").write_bytes(b"PK no zip")
-    with pytest.raises(InputError, match="cannot read the train arrays"):
-        from_arrays(tmp_path, "train", ("a",))
+    with pytest.raises(InputError, match="cannot read .*train.npz"):
+        read("train")
     np.save(tmp_path / "test-images.npy", IMAGES)
-    with pytest.raises(InputError, match="cannot read the test arrays .*test-labels.npy"):
-        from_arrays(tmp_path, "test", ("a",))
+    with pytest.raises(InputError, match="cannot read .*test-labels.npy: No such file"):
+        read("test")
     np.save(tmp_path / "test-labels.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="cannot read the test arrays"):
-        from_arrays(tmp_path, "test", ("a",))
+    with pytest.raises(InputError, match="cannot read .*test-labels.npy"):
+        read("test")

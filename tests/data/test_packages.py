@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from teeter.data import packages
-from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, cached, fetch
+from teeter.data.environment import cache_folder
+from teeter.data.packages import FetchFailed, MissingClient, Package, cached, fetch, reading
 from teeter.data.progress import listening
 from teeter.errors import InputError
 from tests.data.archives import CONTENT, MADE, files, pin, tar
@@ -158,6 +159,87 @@ def test_a_client_that_fails(kind, commands, message, cache, client):
     assert list(cache.iterdir()) == []
 
 
+NPM = """npm warn config init.module Use `--init-module` instead.
+npm error code E404
+npm error 404 Not Found - GET numbers - Not found
+npm error 404 Note that you can also install from a tarball
+npm warn numbers is old
+npm notice New version of npm available, as of numbers"""
+PIP = """ERROR: Could not find a version that satisfies the requirement numbers==1.0
+ERROR: No matching distribution found for numbers==1.0
+WARNING: There was an error checking the latest version of pip for numbers.
+[notice] numbers"""
+APT = """W: Unable to read numbers
+E: Version '1.0' for 'numbers' was not found
+N: numbers may be somewhere else
+W: numbers is unsandboxed"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "line"),
+    [
+        ("npm", NPM, "npm error 404 Not Found - GET numbers - Not found"),
+        ("npm", NPM.replace("numbers", "it"), "npm error 404 Note that you can also install from a tarball"),
+        ("npm", "npm ERR! no numbers\nnumbers is all there is", "npm ERR! no numbers"),
+        ("pip", PIP, "ERROR: No matching distribution found for numbers==1.0"),
+        ("deb", APT, "E: Version '1.0' for 'numbers' was not found"),
+        ("pip", "WARNING: numbers", "exit code 7"),
+    ],
+)
+def test_the_line_that_says_what_went_wrong(kind, words, line, cache, client, tmp_path):
+    (tmp_path / "words").write_text(words)
+    client(b"", f"cat {tmp_path}/words >&2; exit 7")
+    with pytest.raises(FetchFailed) as caught:
+        fetch(pin(kind, b""))
+    assert str(caught.value) == f"numbers 1.0 ({kind}) did not come (is this machine online?): {line}"
+
+
+FULL = r"numbers 1.0 \(\w+\) cannot be kept in {} \(No space left on device\): make room there, or set TEETER_CACHE"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("npm", "npm warn tar TAR_ENTRY_ERROR ENOSPC: no space left on device, write\nnpm error code 1"),
+        ("npm", "npm error nospc There appears to be insufficient space on your system to finish."),
+        ("pip", "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"),
+        ("deb", "E: Write error - write (28: No space left on device)"),
+    ],
+)
+def test_no_room_for_the_client(kind, words, cache, client, tmp_path):
+    (tmp_path / "words").write_text(words)
+    client(b"", f"cat {tmp_path}/words >&2; exit 7")
+    with pytest.raises(FetchFailed, match=FULL.format(cache)):
+        fetch(pin(kind, b""))
+    assert list(cache.iterdir()) == []
+
+
+def test_less_room_than_the_package_takes(cache, client, monkeypatch):
+    client(b"", "echo something else >&2; exit 1")
+    usage = shutil.disk_usage(cache.parent.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=999))
+    with pytest.raises(FetchFailed, match=FULL.format(cache)):
+        fetch(replace(pin("npm", b""), size=1000))
+    with pytest.raises(FetchFailed, match="something else"):
+        fetch(replace(pin("npm", b""), size=999))
+
+
+def test_a_file_of_a_package(tmp_path):
+    (tmp_path / "there").write_text("whole")
+    with reading(tmp_path, "there") as file:
+        assert file.read_text() == "whole"
+    for problem in (InputError(f"{tmp_path}/there is short"), OSError("is short"), KeyError()):
+        with pytest.raises(InputError) as caught, reading(tmp_path, "there"):
+            raise problem
+        why = "KeyError" if isinstance(problem, KeyError) else "is short"
+        assert str(caught.value) == f"{tmp_path}/there is missing or damaged ({why}): remove {tmp_path} and fetch again"
+    with pytest.raises(InputError, match="gone is missing or damaged .*no such file.*: remove .* and fetch again"):
+        with reading(tmp_path, "gone"):
+            pass
+    with pytest.raises(KeyboardInterrupt), reading(tmp_path, "there"):
+        raise KeyboardInterrupt
+
+
 def test_a_client_that_does_not_start(cache, client, tmp_path):
     client(b"")
     (tmp_path / "bin" / "npm").write_bytes(b"\x7fELF nonsense")
@@ -269,6 +351,9 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "here"
     monkeypatch.setenv("TEETER_CACHE", "~/there")
     assert cache_folder() == Path("/home/somebody/there")
+    monkeypatch.setenv("TEETER_CACHE", "~no-such-user/there")
+    with pytest.raises(InputError, match="TEETER_CACHE is '~no-such-user/there', which names no folder .*: set it to"):
+        cache_folder()
     monkeypatch.setenv("TEETER_CACHE", "")
     assert cache_folder() == Path("/home/somebody/.cache/teeter")
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from teeter.data import TextPairs, mrpc, qqp, read_pairs
+from teeter.data.own import Absent
 from teeter.errors import InputError, UnknownName
 
 ORIGINAL = (
@@ -67,6 +68,7 @@ def test_qqp_as_glue_has_it(own):
     own("QQP/dev.tsv", GLUE_QQP + cut_in_two)
     pairs = qqp("dev")
     assert (len(pairs), pairs.left_out) == (200, 2)
+    assert (len(pairs[:50]), pairs[:50].left_out) == (50, 2)
     assert (pairs.first[3], pairs.second[3], int(pairs.labels[3])) == ("q3", "r3", 1)
 
 
@@ -75,6 +77,23 @@ def test_the_first_file_that_is_there(own):
     assert mrpc().labels.tolist() == [0, 0]
     own("MRPC/msr_paraphrase_train.txt", ORIGINAL)
     assert mrpc().labels.tolist() == [1, 0]
+    own("qqp/train10k.tsv", SUBSET)
+    assert len(qqp()) == 2
+    own("QQP/train.tsv", GLUE_QQP)
+    assert len(qqp()) == 200  # the full one
+    own("qqp/test.tsv", "id\tquestion1\tquestion2\n")
+    own("qqp/test10k.tsv", SUBSET)
+    assert len(qqp("test")) == 2  # the one with labels
+
+
+def test_mrpc_without_its_header(own):
+    place = own("mrpc/msr_paraphrase_train.txt", ORIGINAL.split("\n", 1)[1])
+    pairs = mrpc()
+    assert (pairs.first, pairs.second) == (('He said "no.', "A\u2028b"), ("He said no.", "C"))
+    for line in ("1\t7\tHe said\tHe did\n", "1\tHe said\tHe did\t7\t8\n", "1\t7\t8\ta\tb\tc\n"):
+        place.write_text(line)
+        with pytest.raises(InputError, match=f"has no header and {line.count(chr(9)) + 1} columns: MRPC's are"):
+            mrpc()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +117,7 @@ def test_files_that_hold_no_pairs(content, message, own):
 
 def test_glue_keeps_the_labels_of_its_test_file(own):
     own("mrpc/test.tsv", GLUE_TEST)
-    with pytest.raises(InputError, match="test.tsv has no labels"):
+    with pytest.raises(Absent, match="test.tsv has no labels"):
         mrpc("test")
 
 

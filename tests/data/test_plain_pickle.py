@@ -6,6 +6,7 @@ import pickle
 import pickletools
 import struct
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -118,6 +119,8 @@ def test_nothing_is_run(read, tmp_path):
         (b"]}b.", "fills a list with what does not go into it"),
         (b"}K\1a.", "fills a dict with"),
         (b"]K\1K\2s.", "fills a list with"),
+        (b"}U\1a\x85K\1s.", "a dict has a key that is no text but a tuple"),
+        (b"}cnumpy\nndarray\nK\1s.", "a dict has a key that is no text but a _Name"),
         (b"cnumpy\ndtype\nU\2u1\x85R.", "makes bytes of a _Made"),
         (b"c_codecs\nencode\nX\1\0\0\0aX\4\0\0\0zlib\x86R.", "makes bytes of a _Made"),
     ],
@@ -155,6 +158,45 @@ def test_damage(read, tmp_path):
         read(whole[:shape] + b"K\3K\5\x86" + whole[shape + 5 :])
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_plain_pickle(tmp_path / "nothing")
+
+
+def nested(depth):
+    """A pair of pairs of pairs ... of one text, each written once and pointed at twice."""
+    parts = [b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(depth)]
+    return b"\x80\2U\1aq\0" + b"".join(parts)
+
+
+def test_a_value_that_is_pointed_at_over_and_over_is_read_once(read):
+    start = time.perf_counter()
+    value, depth = read(nested(100) + b"."), 0
+    while isinstance(value, tuple):
+        assert value[0] is value[1]
+        value, depth = value[0], depth + 1
+    assert (value, depth) == ("a", 100)
+    with pytest.raises(InputError, match="a dict has a key that is no text but a tuple"):
+        read(b"}" + nested(100) + b"K\1s.")  # to hash it would take as long
+    with pytest.raises(InputError, match="damaged or cut short"):
+        read(array(nested(100)))  # as a shape
+    assert time.perf_counter() - start < 1
+
+
+def array(shape, content=b"U\6abcdef", after=b"."):
+    kind = b"cnumpy\ndtype\nU\2u1K\0K\1\x87R(K\3U\1|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
+    made = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\1b\x87R(K\1"
+    return made + shape + kind + b"\x89" + content + b"tb" + after
+
+
+def test_the_work_is_in_proportion_to_the_file(read):
+    text = b"T" + struct.pack("<i", 1_000_000) + b"x" * 1_000_000 + b"q\7"
+    shape = b"J" + struct.pack("<i", 1_000_000) + b"\x85"
+    many = b"".join(array(shape, b"h\7", after=b"a") for _ in range(3000))
+    marks = b"K\1" * 100_000
+    start = time.perf_counter()
+    read(b"\x80\2" + text + b"]" + many + b"\x86.")  # 3,000 arrays of the same megabyte
+    read(b"\x80\2(" + marks + b"(tK\1" * 100_000 + b"t.")  # many marks above a long stack
+    with pytest.raises(InputError, match="not that of 6 bytes"):
+        read(array(b"(\x8b" + struct.pack("<i", 100_000) + b"\1" * 100_000 + b"q\1" + b"h\1" * 100_000 + b"t"))
+    assert time.perf_counter() - start < 10
 
 
 def test_every_cut_of_a_file_is_an_error(read):

@@ -41,6 +41,9 @@ def test_arrays(own):
     (own / "svhn").mkdir()
     np.savez(own / "svhn" / "test.npz", images=PIXELS.transpose(3, 0, 1, 2), labels=DIGITS.ravel() % 10)
     assert svhn("test").labels.tolist() == [1, 0, 9, 0]
+    np.savez(own / "svhn" / "train.npz", images=PIXELS.transpose(3, 2, 0, 1), labels=DIGITS.ravel() % 10)
+    with pytest.raises(InputError, match=r"shape \(images, 32, 32, 3\) .* got uint8 \(4, 3, 32, 32\) .* channels last"):
+        svhn("train")
 
 
 def test_not_there(own, monkeypatch):
@@ -59,10 +62,13 @@ def test_not_there(own, monkeypatch):
         ({"X": PIXELS.astype(float)}, r"got float64 \(32, 32, 3, 4\): take the version of cropped digits"),
         ({"X": PIXELS[:28]}, r"got uint8 \(28, 32, 3, 4\)"),
         ({"X": PIXELS[..., 0]}, r"got uint8 \(32, 32, 3\)"),
-        ({"y": DIGITS[:3]}, "4 images have as many int64 labels"),
+        ({"y": DIGITS[:3]}, "train_32x32.mat does not fit: 4 images have as many int64 labels"),
         ({"y": DIGITS + 1}, "counts digits from 1 to 10, which stands for 0, got 11"),
         ({"y": DIGITS * 0}, "got 0"),
         ({"y": DIGITS + 0.5}, "got 1.5"),
+        ({"y": np.array([[1], ["x"]], dtype=object)}, "holds whole numbers as 'y', the digits, got object"),
+        ({"y": {"digits": DIGITS}}, "holds whole numbers as 'y', the digits, got"),
+        ({"y": "12"}, "holds whole numbers as 'y', the digits, got <U"),
     ],
 )
 def test_files_that_do_not_fit(arrays, message, own):

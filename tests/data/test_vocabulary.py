@@ -79,6 +79,7 @@ def test_a_sentence_depends_on_seed_and_index_alone():
         (lambda: Vocabulary(m=36, size=69), "at least 2m \\+ 3 = 75 tokens"),
         (lambda: Vocabulary(m=0, size=69), "m = 0"),
         (lambda: WORDS.votes("rare"), "'sparse' or 'frequent', got 'rare'"),
+        (lambda: sequences(WORDS, -1, **SETTING), "not negative, got -1"),
         (lambda: sequences(WORDS, 2, **{**SETTING, "length": 7}), "length = 7"),
         (lambda: sequences(WORDS, 2, **{**SETTING, "n_difference": 6}), "n_difference = 6"),
         (lambda: sequences(WORDS, 2, **{**SETTING, "n_sparse": -1}), "n_sparse = -1"),

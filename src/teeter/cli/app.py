@@ -23,13 +23,17 @@ app = typer.Typer(
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on stdout and nothing else there.")]
 
+# What a command that was interrupted leaves behind.
+_RUNS = "stopped; finished runs are kept and the same command goes on from there"
+_STOPPED = {"study": _RUNS, "demo": _RUNS, "": "stopped; nothing is left half-written"}
+
 
 def main() -> NoReturn:
     """Run the command line; whatever a user can mend ends in one line on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ gets ? instead of an error
-    stopped = "stopped; finished runs are kept and the same command goes on from there"
+    stopped = _STOPPED.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), _STOPPED[""])
     try:
         code = app(standalone_mode=False) or 0
     except TeeterError as problem:
@@ -48,8 +52,8 @@ def main() -> NoReturn:
         if os.environ.get("TEETER_TRACEBACK"):
             raise
         _fail(f"{type(problem).__name__}: {problem} (a bug in teeter; TEETER_TRACEBACK=1 shows where)")
-    if code == 130:
-        _fail(stopped, code=130)
+    if isinstance(code, int) and code > 128:  # ended by a signal: 130 is Ctrl-C
+        _fail(stopped, code=code)
     sys.exit(code)
 
 

@@ -13,7 +13,8 @@ from teeter.cli.fetching import fetching
 from teeter.errors import InputError
 
 if TYPE_CHECKING:
-    from teeter.data import DataSet, Whereabouts
+    from teeter.data import DataSet
+    from teeter.data.holdings import Whereabouts
 
 __all__ = ["data_corruptions", "data_get", "data_list"]
 
@@ -25,10 +26,11 @@ app.add_typer(data_app, name="data")
 def data_list(as_json: JsonOption = False) -> None:
     """All data sets: whether they are here or can be had, their size and licence. Fetches nothing."""
     from teeter.data import DATA, whereabouts
+    from teeter.data.environment import data_folder
 
     seen = [(entry, whereabouts(entry)) for entry in DATA.values()]
     if as_json:
-        print_json([_record(entry, where) for entry, where in seen])
+        print_json({"data": [_record(entry, where) for entry, where in seen]})
         return
     from rich.table import Table
 
@@ -42,6 +44,8 @@ def data_list(as_json: JsonOption = False) -> None:
     for entry, where in seen:
         if not where.here and where.needs is not None:  # below the table, where names of files are not cut
             print(f"{entry.name} needs {where.needs}")
+    if (folder := data_folder()) is not None and not folder.is_dir():
+        print(f"TEETER_DATA names {folder}, and there is no such folder")
 
 
 @data_app.command("get")
@@ -58,6 +62,8 @@ def data_get(
         print_json({**_record(entry, whereabouts(entry)), "holds": holds})
         return
     print(place)
+    if entry.made_from is not None and whereabouts(entry).state == "generated":
+        print("generated as they are asked for (teeter.data.cifar10_c), and kept there; so far:")
     if "files" in holds:
         print(f"{holds['files']} files, {_size(holds['bytes'])}")
         for path, size in holds["largest"].items():
@@ -90,11 +96,13 @@ def _split_words(part: dict[str, Any]) -> str:
     if "pictures" in part:
         return f"{part['pictures']:,} pictures in {part['classes']:,} classes"
     classes = ", ".join(f"{name} {number}" for name, number in part["classes"].items())
+    source = f", from {Path(part['file']).name}" if "file" in part else ""
     if "pairs" in part:
-        return f"{part['pairs']:,} pairs of texts\n  {classes}"
+        lost = f"; {part['left_out']:,} lines were no pair and are left out" if part["left_out"] else ""
+        return f"{part['pairs']:,} pairs of texts{source}{lost}\n  {classes}"
     count, *shape = part["shape"]
     mean, std = (", ".join(f"{value:.4f}" for value in part[name]) for name in ("mean", "std"))
-    return f"{count:,} images of {' x '.join(map(str, shape))}; mean {mean}, std {std}\n  {classes}"
+    return f"{count:,} images of {' x '.join(map(str, shape))}{source}; mean {mean}, std {std}\n  {classes}"
 
 
 def _record(entry: DataSet, where: Whereabouts) -> dict[str, Any]:
@@ -106,7 +114,9 @@ def _record(entry: DataSet, where: Whereabouts) -> dict[str, Any]:
 def _words(where: Whereabouts) -> str:
     if where.here:
         return "your files" if where.state == "yours" else where.state
-    return f"by {where.state}" if where.needs is None else "no, see below"
+    if where.needs is not None:
+        return "no, see below"
+    return where.state if where.state == "generated" else f"by {where.state}"
 
 
 def _size(size: int) -> str:

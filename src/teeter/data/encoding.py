@@ -43,6 +43,9 @@ def encode(
         raise InputError(
             f"there is at least one text and room for {marks} marks, got {len(texts)} texts and length = {length}"
         )
+    if known is not None and bool(((known < 0) | (known >= len(bpe))).any()):
+        low, high = int(known.min()), int(known.max())
+        raise InputError(f"known tokens are numbers from 0 to {len(bpe) - 1}, got some from {low} to {high}")
     room = length - marks
     if isinstance(texts, TextPairs):
         both = zip(_words(texts.first, bpe), _words(texts.second, bpe), strict=True)

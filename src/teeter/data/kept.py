@@ -1,8 +1,9 @@
-"""Arrays of bytes that took work to make, kept in the cache."""
+"""Arrays of bytes that took work to make, kept in the cache; and the end of what was left there unfinished."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from contextlib import suppress
@@ -11,25 +12,42 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["keep", "read_kept"]
+from teeter.data.arrays import read_array
+from teeter.data.progress import tell
+from teeter.errors import InputError
 
-_STALE = 24 * 3600  # seconds after which an unfinished file is nobody's any more
+__all__ = ["keep", "read_kept", "sweep"]
+
+_STALE = 24 * 3600  # seconds after which what is unfinished is nobody's any more
+_TOLD: set[Path] = set()  # folders of which it has been said that they keep nothing
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def read_kept(place: Path, shape: tuple[int, ...]) -> _Bytes | None:
     """What was kept, if it is there, whole and of this shape."""
     try:
-        array = np.load(place, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        array = read_array(place)
+    except InputError:
         return None
-    return array if isinstance(array, np.ndarray) and array.dtype == np.uint8 and array.shape == shape else None
+    return array if array.dtype == np.uint8 and array.shape == shape else None
 
 
 def keep(place: Path, array: _Bytes) -> None:
-    """In one step: at every moment the file is there whole or not at all, however many write it at once."""
+    """In one step: at every moment the file is there whole or not at all, however many write it at once.
+
+    The array is in memory. Where it cannot be kept, it has to be made anew the next time, and that is told, once.
+    """
+    try:
+        _write(place, array)
+    except OSError as problem:
+        if place.parent not in _TOLD:
+            _TOLD.add(place.parent)
+            tell(f"nothing can be kept in {place.parent} ({problem.strerror or problem}); it is made anew each time")
+
+
+def _write(place: Path, array: _Bytes) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(place.parent)
+    sweep(place.parent)
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("wb") as file:
@@ -41,9 +59,12 @@ def keep(place: Path, array: _Bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what writers that were killed long ago left unfinished."""
+def sweep(folder: Path) -> None:
+    """Remove the files and folders that those who were killed long ago left unfinished."""
     for part in folder.glob(".*.part"):
         with suppress(FileNotFoundError):  # its owner has just finished
             if time.time() - part.stat().st_mtime > _STALE:
-                part.unlink()
+                if part.is_dir():
+                    shutil.rmtree(part, ignore_errors=True)
+                else:
+                    part.unlink()

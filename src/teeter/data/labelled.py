@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from teeter.data.arrays import read_array, read_arrays
 from teeter.errors import InputError
 
-__all__ = ["LabelledImages", "from_arrays"]
+__all__ = ["LabelledImages", "array_file", "from_arrays", "read_as"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,33 +91,49 @@ class LabelledImages:
         return (mean / 255).tolist(), ((squares / pixels - mean**2).clamp_min(0).sqrt() / 255).tolist()
 
 
-def from_arrays(folder: Path, split: str, classes: tuple[str, ...]) -> LabelledImages | None:
+def read_as(place: Path | str, images: Tensor, labels: Tensor, classes: tuple[str, ...]) -> LabelledImages:
+    """What was read in a file, or in a folder of them: where the two do not fit, the error says in which."""
+    try:
+        return LabelledImages(images, labels, classes)
+    except InputError as problem:
+        raise InputError(f"{place} does not fit: {problem}") from None
+
+
+def array_file(folder: Path, split: str) -> Path | None:
+    """Where a user has saved a split with numpy: see `from_arrays`."""
+    names = f"{split}.npz", f"{split}-images.npy", f"{split}-labels.npy"
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def from_arrays(
+    folder: Path, split: str, classes: tuple[str, ...], shape: tuple[int, int, int]
+) -> LabelledImages | None:
     """What a user has saved with numpy: `train.npz` with `images` and `labels`, or `train-images.npy` and
-    `train-labels.npy`; images as bytes of shape (images, height, width, channels). None if neither is there.
+    `train-labels.npy`; images as bytes of shape (images, height, width, channels), the last three of which are
+    `shape`. None if neither is there.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.savez(folder / "test.npz", images=np.zeros((5, 8, 8, 3), dtype=np.uint8), labels=np.zeros(5, dtype=int))
-    >>> from_arrays(folder, "test", ("only",)).images.shape
+    >>> from_arrays(folder, "test", ("only",), shape=(8, 8, 3)).images.shape
     torch.Size([5, 3, 8, 8])
     """
-    one, two = folder / f"{split}.npz", (folder / f"{split}-images.npy", folder / f"{split}-labels.npy")
-    if not one.is_file() and not any(path.is_file() for path in two):
+    place = array_file(folder, split)
+    if place is None:
         return None
-    try:
-        if one.is_file():
-            with np.load(one, allow_pickle=False) as file:  # a pickle could run code
-                images, labels = file["images"], file["labels"]
-        else:
-            images, labels = (np.load(path, allow_pickle=False) for path in two)
-    except KeyError:
-        raise InputError(f"{one} holds two arrays, 'images' and 'labels'") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
-        raise InputError(f"cannot read the {split} arrays in {folder}: {problem}") from None
-    if images.dtype != np.uint8 or images.ndim != 4 or not np.issubdtype(labels.dtype, np.integer):
+    if place.suffix == ".npz":
+        arrays = read_arrays(place)
+        if not {"images", "labels"} <= arrays.keys():
+            raise InputError(f"{place} holds two arrays, 'images' and 'labels', got {', '.join(arrays) or 'none'}")
+        images, labels = arrays["images"], arrays["labels"]
+    else:
+        images, labels = (read_array(folder / f"{split}-{part}.npy") for part in ("images", "labels"))
+    if images.dtype != np.uint8 or images.shape[1:] != shape or not np.issubdtype(labels.dtype, np.integer):
+        first = images.shape[1:] == (shape[2], *shape[:2])
         raise InputError(
-            f"the {split} arrays in {folder} are bytes of shape (images, height, width, channels) and whole numbers, "
+            f"{place} holds bytes of shape (images, {', '.join(map(str, shape))}) and whole numbers, "
             f"got {images.dtype} {images.shape} and {labels.dtype} {labels.shape}"
+            + (": put the channels last, with images.transpose(0, 2, 3, 1)" if first else "")
         )
     pixels = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-    return LabelledImages(torch.from_numpy(pixels), torch.from_numpy(labels.astype(np.int64)), classes)
+    return read_as(place, torch.from_numpy(pixels), torch.from_numpy(labels.astype(np.int64)), classes)

@@ -10,6 +10,7 @@ every moment a package is there complete or not at all. Two that fetch the same 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import os
@@ -18,20 +19,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from teeter.data.environment import cache_folder
+from teeter.data.kept import sweep
 from teeter.data.progress import Progress, listening, tell
 from teeter.data.unpack import untar, unzip
 from teeter.errors import InputError, TeeterError
 
-__all__ = ["FetchFailed", "MissingClient", "Package", "cache_folder", "cached", "fetch", "missing_client"]
+__all__ = ["FetchFailed", "MissingClient", "Package", "cached", "fetch", "missing_client", "reading"]
 
 _LOOK = 0.2  # seconds between two looks at how much has come
-_STALE = 24 * 3600  # seconds after which an unfinished folder is nobody's any more
+_FULL = re.compile("ENOSPC|nospc|No space left|Errno 28", re.IGNORECASE)
+# How npm, pip and apt-get begin a line that says what went wrong, and one that does not.
+_WRONG = re.compile("npm (error|ERR!)|ERROR|E: ")
+_ASIDE = re.compile("npm (warn|WARN|notice)|WARNING|DEPRECATION|W: |N: |\\[notice\\]")
 # A name or version that could be read as an option, a path or an address would not go through the registry.
 _NAME = re.compile(r"(@[a-z0-9][a-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._+~-]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:!-]*")
@@ -71,16 +77,6 @@ class Package:
         return f"{self.name} {self.version} ({self.client})"
 
 
-def cache_folder() -> Path:
-    """Where fetched packages are kept: the folder TEETER_CACHE names, or else ~/.cache/teeter."""
-    if chosen := os.environ.get("TEETER_CACHE"):
-        return Path(chosen).expanduser().absolute()
-    try:
-        return Path.home() / ".cache" / "teeter"
-    except RuntimeError:
-        raise InputError("there is no home folder to keep packages in: set TEETER_CACHE to a folder") from None
-
-
 def cached(package: Package) -> Path | None:
     """The folder with the package's content, if it has been fetched."""
     place = _place(package)
@@ -112,7 +108,7 @@ def fetch(package: Package, progress: Progress | None = None) -> Path:
     place = _place(package)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(place.parent)
+        sweep(place.parent)
         work = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
         try:
             with nullcontext() if progress is None else listening(progress):
@@ -126,6 +122,22 @@ def fetch(package: Package, progress: Progress | None = None) -> Path:
             f"make room there, or set TEETER_CACHE to another folder"
         ) from None
     return place
+
+
+@contextmanager
+def reading(folder: Path, name: str) -> Iterator[Path]:
+    """A file in a package's folder, to be read within the block.
+
+    What was fetched was whole. Whatever goes wrong while it is read has therefore happened to it here.
+    """
+    place = folder / name
+    try:
+        if not place.is_file():
+            raise InputError("there is no such file")
+        yield place
+    except Exception as problem:  # each format has errors of its own
+        words = str(problem).removeprefix(f"{place} ") or type(problem).__name__
+        raise InputError(f"{place} is missing or damaged ({words}): remove {folder} and fetch again") from None
 
 
 def _fill(package: Package, work: Path) -> None:
@@ -220,11 +232,20 @@ def _run(
             process.kill()  # a Ctrl-C that reached us alone
             raise
     if process.returncode:
-        # The last line that names the package says most. A line that names a file here, npm's log, would be no use.
-        lines = [line.strip() for line in said.decode(errors="replace").splitlines() if str(work) not in line]
-        lines = [line for line in lines if line]
-        named = [line for line in lines if package.name in line]
-        raise FetchFailed(f"{package} {trouble}: {(named or lines or [f'exit code {process.returncode}'])[-1]}")
+        told = said.decode(errors="replace")
+        # A client that has found the disk full may have made room again by removing what it had written.
+        if _FULL.search(told) or shutil.disk_usage(work).free < (package.size or 0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise FetchFailed(f"{package} {trouble}: {_reason(told, package, work) or f'exit code {process.returncode}'}")
+
+
+def _reason(told: str, package: Package, work: Path) -> str | None:
+    """The line that says most: the last error, or line at all, that names the package, or else the last."""
+    lines = [line.strip() for line in told.splitlines() if str(work) not in line]  # npm's log there is soon gone
+    lines = [line for line in lines if line and not _ASIDE.match(line)]
+    lines = [line for line in lines if _WRONG.match(line)] or lines
+    named = [line for line in lines if package.name in line]
+    return (named or lines or [None])[-1]
 
 
 def _wait(process: subprocess.Popen[bytes], package: Package, work: Path) -> bytes:
@@ -285,11 +306,3 @@ def _put(content: Path, place: Path) -> None:
     except OSError:
         if not place.is_dir():  # it is there when another process has been faster: theirs is as good
             raise
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what fetches that were killed long ago left unfinished."""
-    for part in folder.glob(".*.part"):
-        with suppress(FileNotFoundError):  # its owner has just finished
-            if time.time() - part.stat().st_mtime > _STALE:
-                shutil.rmtree(part, ignore_errors=True)

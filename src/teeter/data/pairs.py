@@ -6,18 +6,19 @@ GLUE calls them) of the folder that TEETER_DATA names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from teeter.data.own import absent, owned
+from teeter.data.own import Absent, absent, owned
 from teeter.errors import InputError, UnknownName
 
-__all__ = ["TextPairs", "mrpc", "qqp", "read_pairs"]
+__all__ = ["TextPairs", "mrpc", "own_pairs", "qqp", "read_pairs"]
 
-# Data set -> split -> the files that may hold it, the first that is there.
+# Data set -> split -> the files that may hold it, the first that is there: the fullest one that has labels, which
+# GLUE's test files have not.
 _FILES = {
     "mrpc": {
         "train": ("msr_paraphrase_train.txt", "train.tsv"),
@@ -25,7 +26,7 @@ _FILES = {
         "test": ("msr_paraphrase_test.txt", "test.tsv"),
     },
     "qqp": {
-        "train": ("train10k.tsv", "train.tsv"),
+        "train": ("train.tsv", "train10k.tsv"),
         "dev": ("dev.tsv",),
         "test": ("test10k.tsv", "test.tsv"),
     },
@@ -41,7 +42,7 @@ _BROKEN = 0.01  # GLUE's QQP has a few lines that another line break cut in two;
 
 @dataclass(frozen=True, eq=False)
 class TextPairs:
-    """Two texts and the number of a class for each pair; `left_out` lines of the file could not be read as a pair.
+    """Two texts and the number of a class for each pair; `left_out` lines of their file could not be read as a pair.
 
     >>> pairs = TextPairs(("How so?", "Who?"), ("Why?", "When?"), torch.tensor([1, 0]), ("different", "duplicate"))
     >>> len(pairs), len(pairs[:1]), pairs[:1].second
@@ -70,7 +71,7 @@ class TextPairs:
 
     def __getitem__(self, some: slice) -> TextPairs:
         """Some of the pairs, such as the first thousand."""
-        return TextPairs(self.first[some], self.second[some], self.labels[some], self.classes)
+        return replace(self, first=self.first[some], second=self.second[some], labels=self.labels[some])
 
 
 def mrpc(split: str = "train") -> TextPairs:
@@ -91,7 +92,8 @@ def read_pairs(name: str, place: Path | str) -> TextPairs:
     """A file in one of the layouts of `name`, "mrpc" or "qqp".
 
     Columns are separated by tabs; quotes mean nothing. A header may name them, as GLUE's and the original MRPC's do;
-    without one they are label, first text, second text, and whatever follows. Broken bytes become replacement marks.
+    without one they are label, first text, second text, and in QQP whatever follows; MRPC may have its two IDs before
+    the texts. Broken bytes become replacement marks.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "few.tsv"
@@ -113,7 +115,7 @@ def read_pairs(name: str, place: Path | str) -> TextPairs:
     if lines and lines[0][1][0] not in ("0", "1"):
         places = _places(name, place, lines.pop(0)[1])
     else:
-        places = (0, 1, 2)
+        places = _unnamed(name, place, lines[0][1] if lines else [])
     known = [(number, _pair(row, places)) for number, row in lines]
     pairs = [pair for _, pair in known if pair is not None]
     broken = [number for number, pair in known if pair is None]
@@ -127,21 +129,37 @@ def read_pairs(name: str, place: Path | str) -> TextPairs:
 def _read(name: str, split: str) -> TextPairs:
     if split not in _FILES[name]:
         raise UnknownName("split", split, _FILES[name])
-    files = _FILES[name][split]
-    place = owned(f"{folder}/{file}" for file in files for folder in (name, name.upper()))
+    place = own_pairs(name, split)
     if place is None:
-        raise absent(name, " or ".join(files), name)
+        raise absent(name, " or ".join(_FILES[name][split]), name)
     return read_pairs(name, place)
+
+
+def own_pairs(name: str, split: str) -> Path | None:
+    """The user's own file that `mrpc` or `qqp` reads."""
+    return owned(f"{folder}/{file}" for file in _FILES[name][split] for folder in (name, name.upper()))
 
 
 def _places(name: str, place: Path, header: list[str]) -> tuple[int, int, int]:
     label, first, second = _COLUMNS[name]
     if label not in header and first in header:
-        raise InputError(f"{place} has no labels (GLUE keeps those of its test files to itself): use another split")
+        raise Absent(f"{place} has no labels (GLUE keeps those of its test files to itself): use another split")
     missing = [column for column in _COLUMNS[name] if column not in header]
     if missing:
         raise InputError(f"{place} has no column '{missing[0]}', but {', '.join(header)!r:.80}")
     return header.index(label), header.index(first), header.index(second)
+
+
+def _unnamed(name: str, place: Path, row: list[str]) -> tuple[int, int, int]:
+    """The columns of a file without a header, by its first line."""
+    if name == "mrpc" and len(row) > 3:
+        if len(row) == 5 and row[1].isdigit() and row[2].isdigit():
+            return 0, 3, 4
+        raise InputError(
+            f"{place} has no header and {len(row)} columns: MRPC's are label, ID, ID, first and second text, "
+            f"or label, first and second text"
+        )
+    return 0, 1, 2
 
 
 def _pair(row: list[str], places: tuple[int, int, int]) -> tuple[int, str, str] | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from teeter.errors import InputError
 
-__all__ = ["ENDINGS", "find_images", "framed", "pillow"]
+__all__ = ["ENDINGS", "find_images", "framed", "pillow", "read_picture"]
 
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
@@ -22,12 +27,25 @@ def pillow(what: str = "pictures") -> tuple[Any, Any]:
 
 
 def find_images(folder: Path | str) -> list[Path]:
-    """The pictures in a folder and the folders below it, in the order of their names."""
-    folder = Path(folder)
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
+    """The pictures in a folder and the folders below it, in the order of their names; hidden ones are left out."""
+    folder, found = Path(folder), list[Path]()
+    for place, below, names in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith(".")]
+        found += [Path(place, name) for name in names if not name.startswith(".") and _ends(name)]
     if not found:
         raise InputError(f"there is no image in '{folder}': their names end in {', '.join(ENDINGS)}")
-    return found
+    return sorted(found)
+
+
+def _ends(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in ENDINGS
+
+
+def read_picture(place: Path) -> Tensor:
+    """The red, green and blue of a picture, as bytes of shape (3, height, width)."""
+    image, _ = pillow()
+    with image.open(place) as picture:
+        return torch.from_numpy(np.array(picture.convert("RGB"))).movedim(-1, 0)
 
 
 def framed(

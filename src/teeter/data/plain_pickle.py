@@ -34,6 +34,7 @@ class _Made(list):
 
 
 _MARK = object()
+_DIMENSIONS = 8  # of an array; batches have two
 _ARRAY = {f"numpy.{core}.multiarray _reconstruct" for core in ("core", "_core")}
 _BUFFER = {f"numpy.{core}.numeric _frombuffer" for core in ("core", "_core")}  # since pickle protocol 5
 _KNOWN = {*_ARRAY, *_BUFFER, "numpy ndarray", "numpy dtype", "_codecs encode"}  # the last makes bytes of text
@@ -61,7 +62,7 @@ def read_plain_pickle(path: Path | str) -> Any:
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}") from None
     try:
-        return _finished(_Machine().run(content))
+        return _Finisher().value(_Machine().run(content))
     except _Refused as reason:
         raise InputError(
             f"{path} is refused and nothing of it was run: {reason}. Such a file could do anything; "
@@ -102,10 +103,10 @@ class _Machine:
         return taken[::-1]
 
     def since_mark(self) -> list[Any]:
-        where = max(i for i, value in enumerate(self.stack) if value is _MARK)
-        taken = self.stack[where + 1 :]
-        del self.stack[where:]
-        return taken
+        taken: list[Any] = []
+        while (value := self.stack.pop()) is not _MARK:
+            taken.append(value)
+        return taken[::-1]
 
     def do_MARK(self, _: Any) -> None:
         self.stack.append(_MARK)
@@ -126,8 +127,7 @@ class _Machine:
         self.stack.append(self.since_mark())
 
     def do_DICT(self, _: Any) -> None:
-        pairs = self.since_mark()
-        self.stack.append(dict(zip(pairs[::2], pairs[1::2], strict=True)))
+        self.stack.append(_pairs(self.since_mark()))
 
     def do_APPEND(self, _: Any) -> None:
         (value,) = self.last(1)
@@ -138,12 +138,12 @@ class _Machine:
         self.container(list).extend(values)
 
     def do_SETITEM(self, _: Any) -> None:
-        key, value = self.last(2)
-        self.container(dict)[key] = value
+        pair = list(self.last(2))
+        self.container(dict).update(_pairs(pair))
 
     def do_SETITEMS(self, _: Any) -> None:
         pairs = self.since_mark()
-        self.container(dict).update(zip(pairs[::2], pairs[1::2], strict=True))
+        self.container(dict).update(_pairs(pairs))
 
     def container(self, kind: type) -> Any:
         if type(self.stack[-1]) is not kind:
@@ -183,39 +183,68 @@ class _Machine:
         self.container(_Made).append(state)
 
 
-def _finished(value: Any) -> Any:
-    """The value with its arrays in place of what would have made them."""
-    if type(value) is dict:
-        return {_finished(key): _finished(part) for key, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_finished(part) for part in value)
-    if isinstance(value, _Made):
-        return _array(value) if value[0] in {*_ARRAY, *_BUFFER} else _bytes(value)
-    if isinstance(value, _Name):
-        raise _Refused(f"{value.replace(' ', '.')} stands where a value should")
-    return value
+def _pairs(keys_and_values: list[Any]) -> dict[Any, Any]:
+    """A dict by texts or bytes: a key of nested tuples could take any time to hash."""
+    pairs = list(zip(keys_and_values[::2], keys_and_values[1::2], strict=True))
+    for key, _ in pairs:
+        if type(key) not in (str, bytes):
+            raise _Refused(f"a dict has a key that is no text but a {type(key).__name__}")
+    return dict(pairs)
 
 
-def _array(made: _Made) -> np.ndarray[Any, Any]:
-    if made[0] in _ARRAY:
-        _version, shape, kind, by_columns, content = made[2]
-        order = "F" if by_columns else "C"
-    else:
-        content, kind, shape, order = made[1]
-    if not isinstance(kind, _Made) or kind[0] != "numpy dtype" or kind[1][0] not in ("u1", "|u1"):
-        raise _Refused("it holds an array of something else than bytes")
-    data = _bytes(content)
-    if math.prod(shape) != len(data):
-        raise ValueError(f"an array of shape {shape} in {len(data)} bytes")
-    return np.frombuffer(data, dtype=np.uint8).reshape(shape, order=order)
+class _Finisher:
+    """Arrays in place of what would have made them.
 
+    A pickle may point at one value from many places, and nest that: a hundred bytes can describe a value with more
+    parts than there is memory. Each is finished once, and pointed at as often as it was, so that the work is never more
+    than a few times the file.
+    """
 
-def _bytes(content: Any) -> bytes:
-    """Bytes, however a pickle writes them: as such, as Python 2's text, or as text to encode."""
-    if isinstance(content, _Made) and content[0] == "_codecs encode" and content[1][1:] == ("latin1",):
-        content = content[1][0]
-    if type(content) is str:
-        return content.encode("latin1")
-    if not isinstance(content, bytes | bytearray):
-        raise _Refused(f"it makes bytes of a {type(content).__name__}")
-    return bytes(content)
+    def __init__(self) -> None:
+        self.done: dict[int, Any] = {}
+        self.kept: list[Any] = []  # a number of `done` is its value's as long as that lives
+
+    def value(self, value: Any) -> Any:
+        if not isinstance(value, dict | list | tuple):
+            if isinstance(value, _Name):
+                raise _Refused(f"{value.replace(' ', '.')} stands where a value should")
+            return value
+        if id(value) not in self.done:
+            self.done[id(value)] = self.finished(value)
+            self.kept.append(value)
+        return self.done[id(value)]
+
+    def finished(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self.value(part) for key, part in value.items()}
+        if isinstance(value, _Made):
+            return self.as_array(value) if value[0] in {*_ARRAY, *_BUFFER} else self.as_bytes(value)
+        return type(value)([self.value(part) for part in value])
+
+    def as_array(self, made: _Made) -> np.ndarray[Any, Any]:
+        if made[0] in _ARRAY:
+            _version, shape, kind, by_columns, content = made[2]
+            order = "F" if by_columns else "C"
+        else:
+            content, kind, shape, order = made[1]
+        if not isinstance(kind, _Made) or kind[0] != "numpy dtype" or kind[1][0] not in ("u1", "|u1"):
+            raise _Refused("it holds an array of something else than bytes")
+        data = self.as_bytes(content)
+        if len(shape) > _DIMENSIONS or not all(type(size) is int and 0 <= size <= len(data) for size in shape):
+            raise ValueError(f"an array whose shape is not that of {len(data)} bytes")
+        if math.prod(shape) != len(data):
+            raise ValueError(f"an array of shape {shape} in {len(data)} bytes")
+        return np.frombuffer(data, dtype=np.uint8).reshape(shape, order=order)
+
+    def as_bytes(self, content: Any) -> bytes:
+        """Bytes, however a pickle writes them: as such, as Python 2's text, or as text to encode."""
+        if isinstance(content, _Made) and content[0] == "_codecs encode" and content[1][1:] == ("latin1",):
+            content = content[1][0]
+        if isinstance(content, bytes):
+            return content
+        if type(content) is not str and not isinstance(content, bytearray):
+            raise _Refused(f"it makes bytes of a {type(content).__name__}")
+        if id(content) not in self.done:
+            self.done[id(content)] = content.encode("latin1") if isinstance(content, str) else bytes(content)
+            self.kept.append(content)
+        return self.done[id(content)]

