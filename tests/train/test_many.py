@@ -8,9 +8,9 @@ from torch import nn
 
 from teeter import cube
 from teeter.errors import InputError
-from teeter.models import Encoder
+from teeter.models import MODELS, Encoder
 from teeter.train import BitStream, Job, Recipe, train, train_many
-from teeter.train.many import fitting, groups
+from teeter.train.many import divided, fitting, groups
 
 
 def jobs():
@@ -48,22 +48,71 @@ def test_each_as_if_alone(most, tmp_path):
 
 
 def test_groups():
-    assert list(groups(jobs())) == [[0, 2], [1, 5], [3], [4]]
+    assert groups(jobs()) == [[0, 2], [1, 5], [3], [4]]
+    assert divided(jobs()) == ([[0, 2], [1, 5], [3]], [4])
     assert fitting(jobs()[:1]) == 1
     assert fitting([jobs()[0]] * 1000) == 256
 
 
-def test_interrupted(tmp_path):
-    def stop(model):
-        raise KeyboardInterrupt
+def test_what_cannot_be_stacked_is_trained_alone():
+    """Recurrent networks have no rule to be batched by, mappings no row for each model."""
+    torch.manual_seed(0)
 
-    some = jobs()[:2]
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def forward(self, inputs):
+            return self.layer(inputs["x"]).squeeze(-1)
+
+    recipe = Recipe(steps=5, batch=8)
+    named = lambda step: ({"x": torch.ones(8, 4)}, torch.ones(8))  # noqa: E731
+    some = [
+        Job(MODELS["lstm"](dim=4, layers=1), BitStream(cube.first, 4, 8, 0), recipe),
+        Job(Named(), named, recipe),
+        Job(nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), BitStream(cube.first, 4, 8, 0), recipe),
+    ]
+    assert divided(some) == ([[2]], [0, 1])
+    assert [made.stopped for made in train_many(some)] == ["done"] * 3
+
+
+def test_a_stack_goes_on_as_it_was_begun(tmp_path):
+    """However much memory there is the second time."""
+    made = train_many(jobs(), every=10, most=2, folder=tmp_path)
+    again = train_many(jobs(), every=10, most=1, folder=tmp_path)
+    assert [one.rows for one in again] == [one.rows for one in made]
+    with pytest.raises(InputError, match="is of another run"):
+        train_many(jobs()[1:], every=10, most=2, folder=tmp_path)
+
+
+@pytest.mark.parametrize("stopped", [1, 4])
+def test_interrupted(stopped, tmp_path):
+    def run(stop=False):
+        def measure(model):
+            if stop:
+                raise KeyboardInterrupt
+            return 0.0
+
+        some = jobs()
+        some[stopped] = replace(some[stopped], measures={"there": measure})
+        return train_many(some, every=10, folder=tmp_path)
+
     with pytest.raises(KeyboardInterrupt):
-        train_many([some[0], Job(some[1].model, some[1].stream, some[1].recipe, {"stop": stop})], folder=tmp_path)
+        run(stop=True)
+    assert [made.stopped for made in run()] == ["done"] * 6
+
+
+def test_one_that_diverges_leaves_the_others_alone():
+    some = jobs()[3:5]
+    some[1] = replace(some[1], recipe=replace(some[1].recipe, rate=1e30, optimizer="sgd"))
+    assert [made.stopped for made in train_many(some, every=10)] == ["done", "diverged"]
 
 
 def test_what_cannot_be():
     with pytest.raises(InputError, match="at least one model, got most = 0"):
         train_many(jobs(), most=0)
     with pytest.raises(InputError, match="is trained alone, to its end"):
-        train_many(jobs()[4:5], until=lambda row: True)
+        train_many(jobs(), until=lambda row: True)
+    with pytest.raises(InputError, match="got one model twice"):
+        train_many(jobs()[:1] * 2)

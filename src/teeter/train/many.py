@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import gc
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.train.loop import Trained, train
 from teeter.train.measures import Measure
-from teeter.train.recipe import Recipe
-from teeter.train.run import Row
+from teeter.train.recipe import Recipe, stackable
+from teeter.train.run import Diverged, Row
 from teeter.train.stack import Stack, shape_of
 from teeter.train.stack_loop import train_stack
 from teeter.train.stack_step import StackStep, facts_of
@@ -23,7 +24,7 @@ from teeter.train.streams import Stream
 
 __all__ = ["Job", "groups", "train_many"]
 
-_MOST = 256  # models in one stack: more gain nothing on any device we know
+_MOST = 256  # models in one stack: a kill loses the steps of all of them since the last checkpoint
 _SHARE = 0.8  # of the free memory that a stack may take
 
 
@@ -37,7 +38,7 @@ class Job:
     measures: Mapping[str, Measure] = field(default_factory=dict)
 
 
-Finished: TypeAlias = Callable[[int, int], None]  # (jobs done, of how many)
+JobsDone: TypeAlias = Callable[[int, int], None]  # (jobs done, of how many)
 
 
 def train_many(
@@ -47,15 +48,17 @@ def train_many(
     until: Callable[[Row], bool] | None = None,
     folder: Path | str | None = None,
     keep: int = 1000,
+    seed: int = 0,
     compile: bool = False,
     most: int | None = None,
-    progress: Finished | None = None,
+    progress: JobsDone | None = None,
 ) -> list[Trained]:
     """Train all of them, each as `train` would alone, and give what they came to in the same order.
 
     Jobs whose models and recipes can be stacked are, up to `most` at a time (by default as many as fit into the
-    device's memory); a model that cannot be, such as one with running averages, is trained by the loop. With a
-    `folder`, what is finished and what is under way is kept there.
+    device's memory); a model that cannot be, such as one with running averages or a recurrent one, is trained by the
+    loop. One that diverges ends with `stopped="diverged"`. With a `folder`, what is finished and what is under way is
+    kept there.
 
     >>> from teeter import cube
     >>> from teeter.train import BitStream
@@ -64,66 +67,88 @@ def train_many(
     ...     Job(nn.Sequential(nn.Linear(n, 1), nn.Flatten(0)), BitStream(cube.first, n, 32, seed=0), Recipe(50, 32))
     ...     for n in (4, 5, 4)
     ... ]
-    >>> [group for group in groups(jobs)]
+    >>> groups(jobs)
     [[0, 2], [1]]
     >>> [made.rows[-1]["step"] for made in train_many(jobs)]
     [50, 50, 50]
     """
     if most is not None and most < 1:
         raise InputError(f"a stack holds at least one model, got most = {most}")
+    if len({id(job.model) for job in jobs}) < len(jobs):
+        raise InputError("each job has a model of its own, got one model twice")
+    stacks, alone = divided(jobs)
+    if until is not None and alone:
+        kind = type(jobs[alone[0]].model).__name__
+        raise InputError(f"{kind} cannot be stacked and is trained alone, to its end: leave until= out")
+    place = None if folder is None else Path(folder)
     made: dict[int, Trained] = {}
-    for number, group in enumerate(groups(jobs)):
-        if not stackable(jobs[group[0]].model):
-            if until is not None:
-                raise InputError(f"{type(jobs[group[0]].model).__name__} has buffers and is trained alone, to its end")
-            for k in group:
-                job, place = jobs[k], None if folder is None else Path(folder) / f"job-{k}"
-                made[k] = train(
-                    job.model, job.stream, job.recipe, measures=job.measures, every=every, folder=place, keep=keep
-                )
-                _tell(progress, made, jobs)
-            continue
-        size = most or fitting([jobs[k] for k in group])
-        for start in range(0, len(group), size):
-            some = group[start : start + size]
-            place = None if folder is None else Path(folder) / f"group-{number}-from-{start}"
-            trained = train_stack(
-                [jobs[k].model for k in some],
-                together([jobs[k].stream for k in some]),
-                [jobs[k].recipe for k in some],
-                measures=[jobs[k].measures for k in some],
-                every=every,
-                until=until,
-                folder=place,
-                keep=keep,
-                compile=compile,
-            )
-            made |= dict(zip(some, trained, strict=True))
-            _tell(progress, made, jobs)
-            if any(each.stopped == "interrupted" for each in trained):
-                raise KeyboardInterrupt
+
+    def note(numbers: list[int], trained: list[Trained]) -> None:
+        made.update(zip(numbers, trained, strict=True))
+        if progress is not None:
+            progress(len(made), len(jobs))
+        if any(each.stopped == "interrupted" for each in trained):
+            raise KeyboardInterrupt
+
+    for group in stacks:
+        todo = list(group)
+        while todo:
+            some = todo[: _kept_size(place, todo[0]) or most or fitting([jobs[k] for k in todo])]
+            where = None if place is None else place / f"stack-{todo[0]}-of-{len(some)}"
+            how: dict[str, Any] = dict(every=every, until=until, folder=where, keep=keep, seed=seed, compile=compile)
+            note(some, _stacked([jobs[k] for k in some], how))
+            todo = todo[len(some) :]
+    for k in alone:
+        how = dict(every=every, folder=None if place is None else place / f"job-{k}", keep=keep, seed=seed)
+        note([k], [_alone(jobs[k], how)])
     return [made[k] for k in range(len(jobs))]
 
 
-def _tell(progress: Finished | None, made: Mapping[int, Any], jobs: Sequence[Job]) -> None:
-    if progress is not None:
-        progress(len(made), len(jobs))
+def _stacked(jobs: list[Job], how: dict[str, Any]) -> list[Trained]:
+    streams, recipes = together([job.stream for job in jobs]), [job.recipe for job in jobs]
+    return train_stack([job.model for job in jobs], streams, recipes, measures=[job.measures for job in jobs], **how)
 
 
-def groups(jobs: Sequence[Job]) -> Iterator[list[int]]:
-    """The numbers of the jobs that can be stacked with each other, in the order of their first."""
+def _alone(job: Job, how: dict[str, Any]) -> Trained:
+    try:
+        return train(job.model, job.stream, job.recipe, measures=job.measures, **how)
+    except Diverged as problem:
+        steps = problem.rows[-1]["step"] if problem.rows else 0
+        return Trained(job.model.eval(), problem.rows, steps, "diverged", 0.0, 0.0)
+
+
+def _kept_size(place: Path | None, first: int) -> int | None:
+    """How many models the stack that begins with this job had when it was begun: memory may have been other then."""
+    found = [] if place is None else sorted(place.glob(f"stack-{first}-of-*"))
+    return int(found[0].name.rpartition("-")[2]) if found else None
+
+
+def groups(jobs: Sequence[Job]) -> list[list[int]]:
+    """The numbers of the jobs that share a shape, in the order of their first."""
     found: dict[Any, list[int]] = {}
     for k, job in enumerate(jobs):
-        same = replace(job.recipe, rate=1.0, weight_decay=0.0, schedule="constant", warmup=0)
         inputs, targets = job.stream(0)
-        shapes = inputs.shape if isinstance(inputs, torch.Tensor) else None, targets.shape
-        found.setdefault((shape_of(job.model), same, shapes), []).append(k)
-    yield from found.values()
+        sizes = (inputs.shape, inputs.dtype) if isinstance(inputs, Tensor) else None, targets.shape, targets.dtype
+        found.setdefault((shape_of(job.model), stackable(job.recipe), sizes), []).append(k)
+    return list(found.values())
 
 
-def stackable(model: nn.Module) -> bool:
-    """Whether all that a model is made of is weights."""
-    return not any(True for _ in model.buffers())
+def divided(jobs: Sequence[Job]) -> tuple[list[list[int]], list[int]]:
+    """The groups that can be stacked, and the jobs that cannot."""
+    stacks: list[list[int]] = []
+    alone: list[int] = []
+    for group in groups(jobs):
+        job = jobs[group[0]]
+        inputs, targets = job.stream(0)
+        try:
+            if not isinstance(inputs, Tensor):
+                raise InputError("a stack reads one tensor")
+            Stack([job.model]).check(inputs.unsqueeze(0), targets.unsqueeze(0))
+        except (InputError, RuntimeError, ValueError):  # torch says in many ways that it cannot batch a model
+            alone += group
+        else:
+            stacks.append(group)
+    return stacks, sorted(alone)
 
 
 def fitting(jobs: Sequence[Job]) -> int:
@@ -132,12 +157,14 @@ def fitting(jobs: Sequence[Job]) -> int:
     if device.type != "cuda" or most == 1:
         return most
     job = jobs[0]
+    gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
     stack = Stack([job.model])
-    advance = StackStep(stack, job.recipe, compile=False)
-    advance.once(*together([job.stream])(0), facts_of([job.recipe], 0, 1, stack.flat)[0])
+    step = StackStep(stack, job.recipe, compile=False)
+    step.once(*together([job.stream])(0), facts_of([job.recipe], 0, 1, stack.flat)[0])
     each = torch.cuda.max_memory_allocated(device) - before
-    free = torch.cuda.mem_get_info(device)[0]
-    return max(1, min(most, int(_SHARE * free / max(each, 1))))
+    each += 3 * stack.flat.nbytes  # what a recording keeps beside it
+    del stack, step
+    return max(1, min(most, int(_SHARE * torch.cuda.mem_get_info(device)[0] / max(each, 1))))
