@@ -26,7 +26,7 @@ lint: setup
 	$(BIN)/basedpyright --level error
 
 test: lint  ## lint, types, tests, doctests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

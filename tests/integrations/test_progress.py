@@ -10,7 +10,7 @@ from torch import nn
 import teeter
 from teeter import perturb
 from teeter.errors import InputError
-from teeter.integrations.progress import ProgressMeasure, undisturbed
+from teeter.integrations.progress import ProgressMeasure
 
 BITS = torch.randint(0, 2, (300, 6), generator=torch.Generator().manual_seed(0)) * 2.0 - 1
 FLIP = perturb.BitFlip()
@@ -139,15 +139,42 @@ def test_training_is_bit_for_bit_the_same():
 
 
 def test_a_model_is_left_as_it_was_even_by_an_error():
-    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(2, 2)).train()
-    model[1].eval()
-    before = torch.get_rng_state()
-    with pytest.raises(RuntimeError), undisturbed(model):
-        assert not model[0].training
-        torch.rand(3)  # as a network may that draws in evaluation too
-        raise RuntimeError
+    class Broken(nn.Linear):
+        def forward(self, input):
+            if not self.training:
+                torch.rand(3)  # as a network may that draws in evaluation too
+                raise RuntimeError
+            return super().forward(input)
+
+    model = nn.Sequential(nn.Dropout(0.5), Broken(6, 2), nn.Dropout(0.5)).train()
+    model[2].eval()
+    model(BITS).sum().backward()
+    before, gradient = torch.get_rng_state(), model[1].weight.grad
+    with pytest.raises(RuntimeError):
+        ProgressMeasure(BITS, FLIP).begin(model)
     assert torch.equal(torch.get_rng_state(), before)
-    assert model[0].training and not model[1].training
+    assert model[0].training and not model[2].training
+    assert model[1].weight.grad is gradient
+
+
+def test_gradients_that_are_being_added_up_go_on():
+    """A trainer may measure between two parts of a batch; a model may ask for gradients of its own."""
+
+    class Curious(nn.Linear):
+        def forward(self, input):
+            if not self.training:
+                with torch.enable_grad():
+                    self.weight.square().sum().backward()
+            return super().forward(input)
+
+    model = Curious(6, 2).train()
+    measure = ProgressMeasure(BITS, FLIP, every=1, share=None, budget=200)
+    measure.begin(model)
+    model(BITS).sum().backward()
+    gradient = model.weight.grad
+    kept = gradient.clone()
+    assert measure.at(1, model) is not None
+    assert model.weight.grad is gradient and torch.equal(gradient, kept)
 
 
 def test_texts_as_mappings():

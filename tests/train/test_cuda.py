@@ -1,4 +1,7 @@
-"""On a GPU: the same law, the same resumption, compiled and in fewer bits."""
+"""On a GPU: the same law, the same resumption, compiled and in fewer bits; alone and stacked."""
+
+import gc
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,9 +9,21 @@ from torch import nn
 
 from teeter import cube
 from teeter.models import Encoder
-from teeter.train import BitStream, Recipe, measures, shuffled, train
+from teeter.train import (
+    BitStream,
+    Job,
+    Recipe,
+    bit_streams,
+    measures,
+    shuffled,
+    train,
+    train_many,
+    train_stack,
+)
+from teeter.train.many import fitting
 from teeter.train.state import weights_of
 
+DEVICE = "cuda"
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -66,3 +81,164 @@ def test_compiled_and_in_fewer_bits():
     plain = run()
     for how in (dict(compile=True), dict(compile="reduce-overhead"), dict(arithmetic="tf32"), dict(arithmetic="bf16")):
         assert run(**how).rows[-1]["loss"] == pytest.approx(plain.rows[-1]["loss"], rel=0.1), how
+
+
+FUNCTIONS = [cube.parity, cube.majority, cube.first, cube.majority]
+RATES, DECAYS = (1e-2, 3e-3, 1e-3, 5e-3), (0.0, 0.1, 0.5, 0.01)
+
+
+def encoders():
+    torch.manual_seed(0)
+    return [Encoder(length=6, dim=8).to(DEVICE, torch.float64) for _ in FUNCTIONS]
+
+
+def recipes(**more):
+    each = Recipe(60, 32, **more)
+    return [replace(each, rate=rate, weight_decay=decay) for rate, decay in zip(RATES, DECAYS, strict=True)]
+
+
+def stack(killed_at=None, folder=None, until=None, compile=False, **more):
+    """Four encoders, each with its own function, rate and weight decay; rows after 20, 40 and 60 steps."""
+    stream = bit_streams(FUNCTIONS, 6, 32, range(4), DEVICE, torch.float64)
+
+    def watched(step):
+        if step == killed_at:
+            raise RuntimeError("killed")
+        return stream(step)
+
+    how = dict(every=20, folder=folder, keep=7, until=until, compile=compile)
+    return train_stack(encoders(), watched, recipes(**more), **how)
+
+
+def alone(k, steps=60, **more):
+    stream = BitStream(FUNCTIONS[k], 6, 32, seed=k, device=DEVICE, dtype=torch.float64)
+    return train(encoders()[k], stream, replace(recipes(**more)[k], steps=steps), every=20)
+
+
+def same(one, other, atol=1e-9):
+    """The same weights and rows, but for the last digits."""
+    ours, theirs = weights_of(one.model), weights_of(other.model)
+    for name in ours:
+        torch.testing.assert_close(
+            ours[name], theirs[name], rtol=0, atol=atol, msg=lambda text, of=name: f"{of} {text}"
+        )
+    assert [row["step"] for row in one.rows] == [row["step"] for row in other.rows]
+    for mine, yours in zip(one.rows[1:], other.rows[1:], strict=True):
+        assert mine == pytest.approx(yours, rel=atol)
+
+
+CASES = [dict(), dict(clip=0.5, schedule="cosine", warmup=20), dict(optimizer="sgd")]
+
+
+@pytest.mark.parametrize("more", CASES, ids=str)
+def test_a_recorded_stack_trains_each_model_as_if_alone(more):
+    """Every launch of the recording has the batch, the rates and the weights of its own step."""
+    for k, made in enumerate(stack(**more)):
+        assert (made.stopped, made.steps) == ("done", 60)
+        same(made, alone(k, **more))
+
+
+def test_a_stack_is_recorded_once(monkeypatch):
+    replay, launched = torch.cuda.CUDAGraph.replay, []
+
+    def counted(graph):
+        launched.append(graph)
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
+    stack()
+    assert len(launched) > 50 and len(set(map(id, launched))) == 1
+
+
+def early(row):
+    return row["step"] >= {1e-2: 20, 3e-3: 20, 1e-3: 40, 5e-3: 1000}[round(row["rate"], 9)]
+
+
+ENDS = [("until", 20), ("until", 20), ("until", 40), ("done", 60)]
+
+
+def test_a_stack_that_shrinks_is_recorded_anew():
+    made = stack(until=early)
+    assert [(each.stopped, each.steps) for each in made] == ENDS
+    for k, each in enumerate(made):
+        same(each, alone(k, steps=each.steps))
+
+
+@pytest.mark.parametrize("until", [None, early])
+def test_a_recorded_stack_resumes(until, tmp_path):
+    whole = stack(until=until)
+    for end in (1, 14, 33, 47):  # before the first row, at a checkpoint, after the stack was halved, and again
+        with pytest.raises(RuntimeError, match="killed"):
+            stack(until=until, folder=tmp_path / str(end), killed_at=end)
+        for one, other in zip(stack(until=until, folder=tmp_path / str(end)), whole, strict=True):
+            assert (one.stopped, one.steps) == (other.stopped, other.steps)
+            same(one, other)
+    finished = stack(until=until, folder=tmp_path / "47", killed_at=59)  # nothing is left to do
+    assert [each.steps for each in finished] == [each.steps for each in whole]
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+def test_a_compiled_stack_computes_the_same():
+    for one, other in zip(stack(compile=True), stack(), strict=True):
+        same(one, other, atol=1e-7)
+
+
+@pytest.mark.parametrize("arithmetic", ["float32", "tf32", "bf16"])
+def test_a_stack_in_fewer_bits_learns(arithmetic):
+    torch.manual_seed(0)
+    models = [Encoder(length=8, dim=32).to(DEVICE) for _ in range(3)]
+    recipe = Recipe(300, 128, rate=3e-3, arithmetic=arithmetic)
+    made = train_stack(models, bit_streams(cube.majority, 8, 128, range(3), DEVICE), recipe, every=100)
+    for each in made:
+        assert each.stopped == "done"
+        assert each.rows[-1]["loss"] < 0.25 * each.rows[1]["loss"]
+        assert all(part.dtype == torch.float32 for part in each.model.parameters())
+
+
+def jobs(count, n=20, dim=128, batch=1024, steps=4):
+    torch.manual_seed(0)
+    recipe = Recipe(steps, batch)
+    return [
+        Job(Encoder(length=n, dim=dim).to(DEVICE), BitStream(cube.parity, n, batch, seed=k, device=DEVICE), recipe)
+        for k in range(count)
+    ]
+
+
+def test_how_many_fit_is_found_without_training_them():
+    some = jobs(5)
+    before = [part.clone() for part in some[0].model.parameters()]
+    assert 1 <= fitting(some) <= 5
+    assert all(map(torch.equal, before, some[0].model.parameters()))
+    assert all(part.grad is None for part in some[0].model.parameters())
+    assert len(train_many(some[:2], every=4)) == 2
+
+
+def held():
+    """Bytes of tensors that are still alive. The workspaces of matrix products, one for each of torch's streams, are
+    no one's, and torch's own tests of leaks put them away likewise."""
+    gc.collect()
+    torch.cuda.synchronize()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+
+
+def test_a_stack_gives_its_memory_back():
+    """Four jobs as two stacks: the second finds what the first found, and takes no more."""
+    train_many(jobs(1), every=4)  # what torch takes once and keeps
+    some = jobs(4)
+    seen, peaks = [held()], []
+    torch.cuda.reset_peak_memory_stats()
+
+    def look(done, of):
+        peaks.append(torch.cuda.max_memory_allocated())
+        seen.append(held())
+        torch.cuda.reset_peak_memory_stats()
+
+    train_many(some, every=4, most=2, progress=look)
+    (before, room), *after = seen
+    assert len(after) == 2 and peaks[0] > 5 * before  # so that what is not given back would be seen
+    for bytes_, reserved in after:
+        assert abs(bytes_ - before) <= 0.1 * before
+        assert reserved - room <= 0.1 * (peaks[0] - before)  # the recording's own pool
+    assert peaks[1] <= 1.1 * peaks[0]

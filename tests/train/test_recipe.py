@@ -4,10 +4,9 @@ import dataclasses
 import math
 
 import pytest
-import torch
 
 from teeter.errors import InputError, UnknownName
-from teeter.train import Recipe, rate_at, rates
+from teeter.train import Recipe, rate_at
 
 
 def test_defaults_are_table_1_of_h():
@@ -35,13 +34,6 @@ def test_schedules_at_known_points():
 def test_without_warmup_the_first_step_has_the_whole_rate():
     for schedule in ("constant", "linear", "cosine", "step:7"):
         assert rate_at(Recipe(steps=50, rate=0.3, schedule=schedule), 0) == 0.3
-
-
-def test_all_rates_are_those_of_each_step():
-    recipe = Recipe(steps=40, schedule="cosine", warmup=7)
-    table = rates(recipe)
-    assert table.dtype == torch.float64
-    assert table.tolist() == [rate_at(recipe, step) for step in range(40)]
 
 
 @pytest.mark.parametrize(

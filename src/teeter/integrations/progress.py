@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -19,8 +18,9 @@ from teeter.errors import InputError
 from teeter.measure import Estimate, blowup, sensitivity, sharpness
 from teeter.perturb import Inputs, Perturbation
 from teeter.perturb.inputs import count, take
+from teeter.train.rows import undisturbed
 
-__all__ = ["ProgressMeasure", "undisturbed"]
+__all__ = ["ProgressMeasure"]
 
 _TRIED = 64  # inputs in the trial that tells what a forward costs
 
@@ -74,7 +74,7 @@ class ProgressMeasure:
         self._began, self.spent, self.made, self.waited = self.clock(), 0.0, 0, 0
         inputs = _to_model(self.inputs, model)
         some = take(inputs, torch.arange(min(_TRIED, count(inputs))))
-        with undisturbed(model):
+        with undisturbed(model, _device(model)):
             self._row(model, some, 2 * count(some))  # the first run of anything is slow
             _wait_for(model)
             start = self.clock()
@@ -103,7 +103,7 @@ class ProgressMeasure:
             self.waited += 1
             return None
         inputs = _to_model(self.inputs, model)
-        with undisturbed(model):
+        with undisturbed(model, _device(model)):
             try:
                 row = self._row(model, inputs, self.budget)
             except InputError:
@@ -142,20 +142,6 @@ class ProgressMeasure:
             found = measure()
             row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
         return row
-
-
-@contextmanager
-def undisturbed(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; afterwards every part of it, and every random number to come, as before."""
-    modes = [(part, part.training) for part in model.modules()]
-    place = _device(model)
-    with torch.random.fork_rng([place] if place.type == "cuda" else []):
-        model.eval()
-        try:
-            yield
-        finally:
-            for part, training in modes:
-                part.training = training
 
 
 def _finite(model: nn.Module, inputs: Inputs) -> bool:

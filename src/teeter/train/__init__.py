@@ -10,7 +10,7 @@ from teeter.train.many import Job, train_many
 from teeter.train.measures import Measure
 from teeter.train.optimizers import OPTIMIZERS
 from teeter.train.penalty import SensitivityPenalty, ramp
-from teeter.train.recipe import SCHEDULES, Recipe, rate_at, rates
+from teeter.train.recipe import SCHEDULES, Recipe, rate_at
 from teeter.train.run import Diverged, Penalty
 from teeter.train.stack import Stack
 from teeter.train.stack_loop import train_stack
@@ -41,7 +41,6 @@ __all__ = [
     "measures",
     "ramp",
     "rate_at",
-    "rates",
     "read_checkpoint",
     "same_run",
     "shuffled",

@@ -6,15 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
 from teeter.errors import InputError, UnknownName
 from teeter.measure.arithmetic import ARITHMETICS
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import OPTIMIZERS
 
-__all__ = ["SCHEDULES", "Recipe", "rate_at", "rates", "stackable"]
+__all__ = ["SCHEDULES", "Recipe", "rate_at", "stackable"]
 
 # What share of the rate is left once this share of the steps after the warmup is over.
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -91,15 +88,6 @@ def rate_at(recipe: Recipe, step: int) -> float:
     if period is not None:
         return recipe.rate * 0.5 ** (since // period)
     return recipe.rate * SCHEDULES[recipe.schedule](since / (recipe.steps - recipe.warmup))
-
-
-def rates(recipe: Recipe, device: torch.device | str = "cpu") -> Tensor:
-    """The rate of every step as one float64 tensor, for programs that look it up on the device.
-
-    >>> rates(Recipe(steps=4, rate=1.0, schedule="linear"))
-    tensor([1.0000, 0.7500, 0.5000, 0.2500], dtype=torch.float64)
-    """
-    return torch.tensor([rate_at(recipe, step) for step in range(recipe.steps)], dtype=torch.float64, device=device)
 
 
 def _period(schedule: str) -> int | None:
