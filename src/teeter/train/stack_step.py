@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -140,6 +141,12 @@ def sgd_step(weights: Tensor, gradient: Tensor, moving: Tensor, facts: Tensor) -
     weights.sub_(rate * moving)
 
 
+@cache
+def _rehearsal(device: torch.device) -> torch.cuda.Stream:
+    """One stream for all rehearsals: each has a workspace of its own, which stays."""
+    return torch.cuda.Stream(device)
+
+
 class _Recorded:
     """A step as one CUDA graph; what it reads and writes stays where it is."""
 
@@ -149,7 +156,7 @@ class _Recorded:
         self.graph = torch.cuda.CUDAGraph()
         before, random = (flat.clone(), moments.clone()), torch.cuda.get_rng_state(flat.device)
         with torch.cuda.device(flat.device):
-            stream = torch.cuda.Stream()
+            stream = _rehearsal(flat.device)
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):  # compilers and allocators settle before anything is recorded
                 for _ in range(3):
