@@ -13,8 +13,8 @@ sides, stacked_tf32_over_loop_float32 the loop in float32, as torch is by defaul
 loop compiled, one without an arithmetic has float32 on both sides.
 "limits" are the shares of a step that its multiplications and its bytes would take if nothing else took any time, by
 the maker's figures for an H200 (67, 495 and 990 dense TFLOP/s in float32, tf32 and bf16; 4.8 TB/s).
-Measured 2026-11-15 on 2 CPU cores, torch 2.13, three trials (benchmarks/results/): 3.2x the eager loop, 3.6x the compiled
-one. No record of an H200 yet.
+Measured 2026-11-15 on 2 CPU cores, torch 2.13, three trials (benchmarks/results/): 3.2x the eager loop, 3.6x the
+compiled one. No record of an H200 yet.
 
     python benchmarks/training.py [--quick] [--json] [--trials N] [--device cuda]
 """
