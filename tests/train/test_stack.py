@@ -94,3 +94,12 @@ def test_compiled_stacks_keep_nothing_alive(monkeypatch):
         assert step() is None
     finally:
         gc.enable()
+
+
+def test_parts_that_are_not_in_training_stay_so():
+    models = [nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 1), nn.Flatten(0)) for _ in range(2)]
+    for model in models:
+        model[1].eval()
+    stack = Stack(models)
+    stack.check(torch.ones(2, 3, 4), torch.ones(2, 3))
+    assert [part.training for part in stack.shape] == [True, False, True, True]

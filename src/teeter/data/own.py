@@ -44,9 +44,9 @@ def absent(what: str, files: str, folder: str) -> Absent:
     >>> os.environ["TEETER_DATA"] = "/"
     >>> print(absent("SVHN", "train_32x32.mat", "svhn"))
     SVHN is in no package registry: put train_32x32.mat into /svhn
-    >>> os.environ["TEETER_DATA"] = "/home/dtaa"
+    >>> os.environ["TEETER_DATA"] = "/nowhere"
     >>> print(absent("SVHN", "train_32x32.mat", "svhn"))
-    SVHN is in no package registry: put train_32x32.mat into /home/dtaa/svhn (TEETER_DATA names no folder that is there)
+    SVHN is in no package registry: put train_32x32.mat into /nowhere/svhn (TEETER_DATA names no folder that is there)
     >>> del os.environ["TEETER_DATA"]
     >>> print(absent("SVHN", "train_32x32.mat", "svhn"))
     SVHN is in no package registry: set TEETER_DATA to a folder of yours and put train_32x32.mat into svhn in it

@@ -80,11 +80,13 @@ class Stack:
         alone = self.put(0, copy.deepcopy(self.shape)).eval()
         own = alone(inputs[0])
         own = getattr(own, "logits", own)
-        self.shape.eval()  # as both are without dropout
+        modes = [(part, part.training) for part in self.shape.modules()]  # parts may stay in evaluation mode
+        self.shape.eval()  # both without dropout
         try:
             mine = self(inputs)[0]
         finally:
-            self.shape.train()
+            for part, mode in modes:
+                part.training = mode
         if mine.shape != own.shape or not torch.allclose(
             mine, own, rtol=0.01, atol=0.01 * float(own.abs().max()) + 1e-6
         ):

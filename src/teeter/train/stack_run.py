@@ -151,9 +151,8 @@ class StackRun:
     def _load(self, flat: Tensor, moments: Tensor, aboard: list[int]) -> None:
         """A stack of these models with these weights."""
         if aboard != self.aboard:
-            shape = self.stack.shape
             del self.stack, self.forward  # before the next take memory of their own
-            self.stack = Stack([copy.deepcopy(shape) for _ in aboard])
+            self.stack = Stack([self.models[k] for k in aboard])  # with the weights of each that are not trained
             self.forward = StackStep(self.stack, self.recipes[0], self.compile)
             self.aboard, self.facts = aboard, (-_AHEAD, self.seen[:0])
             self.some = torch.tensor(aboard, device=self.device)
@@ -199,10 +198,11 @@ class StackRun:
 
     def identity(self, batch: tuple[Tensor, Tensor]) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run, in a form that JSON gives back as it was."""
+        each = {f"{k}.{name}": part for k, model in enumerate(self.models) for name, part in model.named_parameters()}
         return {
             "recipes": hashlib.sha256(repr(self.recipes).encode()).hexdigest()[:16],
             "model": type(self.stack.shape).__name__,
-            "initial weights": fingerprint({str(k): _row(model) for k, model in enumerate(self.models)}),
+            "initial weights": fingerprint(each),
             "first batch": fingerprint(dict(zip(("inputs", "targets"), batch, strict=True))),
             "measures": [list(each) for each in self.measures],
             "rows": fingerprint({"marks": torch.tensor(list(self.marks))}),
