@@ -130,8 +130,10 @@ _IN_STEPS = {"words": _words, "uniforms": _uniforms, "normals": _normals}
 
 def _drawn(name: str, seed: int | Tensor, counters: tuple[Tensor | int, ...]) -> Tensor:
     state, tensors = _places(seed, counters)
-    if torch.version.hip is not None or not any(counter.is_cuda for counter in tensors):
+    there = next((counter.device for counter in tensors if counter.is_cuda), None)
+    if torch.version.hip is not None or there is None:
         return _IN_STEPS[name](state, tensors)
+    tensors = [counter.to(there) if counter.ndim == 0 else counter for counter in tensors]  # as in steps, by torch
     if isinstance(state, Tensor):
         word = _kernel(name, len(tensors), True)(*tensors, state)
     else:

@@ -14,19 +14,21 @@ from teeter.measure.forward import unfused
 from teeter.train.stacked_encoder import serves, stacked_encoder
 from teeter.train.state import fingerprint
 
-__all__ = ["Stack", "plain_answers", "shape_of"]
+__all__ = ["Stack", "flattened", "places", "plain_answers", "shape_of"]
 
 Weights = dict[str, Tensor]
 
+_LINE = 32  # numbers; matrix products are slow on weights that do not begin where a line of memory does
+
 
 class Stack:
-    """K models of one shape: `flat` is (K, trained parameters), and `weights` are its views by name, each (K, ...), and
-    those that are not trained.
+    """K models of one shape: `flat` has a row for the trained parameters of each (see `flattened`), and `weights` are
+    its views by name, each (K, ...), and those that are not trained.
 
     >>> models = [nn.Linear(3, 2) for _ in range(4)]
     >>> stack = Stack(models)
     >>> stack.flat.shape, stack(torch.ones(4, 5, 3)).shape
-    (torch.Size([4, 8]), torch.Size([4, 5, 2]))
+    (torch.Size([4, 64]), torch.Size([4, 5, 2]))
     >>> torch.allclose(stack(torch.ones(4, 5, 3))[2], models[2](torch.ones(5, 3)))
     True
     """
@@ -47,12 +49,11 @@ class Stack:
         if not self.shape.training:  # as in the loop
             self.shape.train()
         each = [dict(model.named_parameters()) for model in models]
-        self.flat = torch.stack([torch.cat([own[name].detach().reshape(-1) for name in trained]) for own in each])
-        self.trained: Weights = {}
-        end = 0
-        for name, part in trained.items():
-            start, end = end, end + part.numel()
-            self.trained[name] = self.flat[:, start:end].view(-1, *part.shape).requires_grad_()
+        self.flat = torch.stack([flattened([own[name].detach() for name in trained]) for own in each])
+        self.trained = {
+            name: self.flat[:, place].view(-1, *trained[name].shape).requires_grad_()
+            for name, place in places(trained).items()
+        }
         still = {name: torch.stack([own[name].detach() for own in each]) for name in each[0] if name not in trained}
         self.weights = self.trained | still
         self.fast = serves(self.shape)
@@ -91,6 +92,28 @@ class Stack:
             mine, own, rtol=0.01, atol=0.01 * float(own.abs().max()) + 1e-6
         ):
             raise InputError(f"{type(self.shape).__name__} answers otherwise in a stack than alone: train it alone")
+
+
+def flattened(parts: Sequence[Tensor], dims: int = 0) -> Tensor:
+    """These in one row, each followed by zeros to the next multiple of 32 numbers; the first `dims` dimensions stay.
+
+    >>> flattened([torch.ones(2), torch.ones(3, 11)]).nonzero().squeeze().tolist() == [0, 1, *range(32, 32 + 33)]
+    True
+    """
+    rows = []
+    for part in parts:
+        row = part.flatten(dims) if part.ndim > dims else part.unsqueeze(-1)
+        rows += [row, row.new_zeros(*row.shape[:-1], -row.shape[-1] % _LINE)]
+    return torch.cat(rows, -1)
+
+
+def places(parts: Mapping[str, Tensor]) -> dict[str, slice]:
+    """Where each of these is in a row that `flattened` made of them."""
+    found, end = {}, 0
+    for name, part in parts.items():
+        found[name] = slice(end, end + part.numel())
+        end += part.numel() + -part.numel() % _LINE
+    return found
 
 
 def plain_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:

@@ -21,7 +21,7 @@ from teeter.train.measures import Measure
 from teeter.train.recipe import Recipe, rate_at, stackable
 from teeter.train.rows import measured
 from teeter.train.run import Row
-from teeter.train.stack import Stack
+from teeter.train.stack import Stack, flattened, places
 from teeter.train.stack_step import StackStep, facts_of
 from teeter.train.state import captured_randomness, fingerprint, restore_randomness
 
@@ -190,8 +190,9 @@ class StackRun:
             setattr(self, name, found.facts[name])
         self.ended = {k: (why, step) for k, why, step in found.facts["ended"]}
         for k in self.ended:
-            parts = [part for part in self.models[k].parameters() if part.requires_grad]
-            nn.utils.vector_to_parameters(found.tensors[f"ended.{k}"].to(self.device), parts)
+            parts = {name: part for name, part in self.models[k].named_parameters() if part.requires_grad}
+            for name, place in places(parts).items():
+                parts[name].data.copy_(found.tensors[f"ended.{k}"][place].view_as(parts[name]))
         restore_randomness(found.tensors, self.device)
         self.kept = (self.step, self.latest)
         self.lap()
@@ -230,4 +231,4 @@ class StackRun:
 
 def _row(model: nn.Module) -> Tensor:
     """The weights that are trained, as a stack has them."""
-    return torch.cat([part.detach().reshape(-1) for part in model.parameters() if part.requires_grad])
+    return flattened([part.detach() for part in model.parameters() if part.requires_grad])

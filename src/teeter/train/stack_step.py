@@ -16,7 +16,7 @@ from teeter.measure.arithmetic import computing_in
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import BETAS, EPSILON, MOMENTUM
 from teeter.train.recipe import Recipe, rate_at
-from teeter.train.stack import Stack
+from teeter.train.stack import Stack, flattened
 from teeter.train.stacked_encoder import unseen
 
 __all__ = ["StackStep", "adam_step", "facts_of", "sgd_step"]
@@ -74,10 +74,8 @@ class StackStep:
             idle = weights.keys() - rows.keys() - (unseen(self.stack.shape) if self.stack.fast else set())
             with torch.no_grad():
                 kept = {name: weights[name].clone() for name in idle}
-                gradient = [
-                    rows.get(name, torch.zeros_like(part)).reshape(len(part), -1) for name, part in weights.items()
-                ]
-                self._update(torch.cat(gradient, 1), facts)
+                gradient = [rows[name] if name in rows else torch.zeros_like(part) for name, part in weights.items()]
+                self._update(flattened(gradient, 1), facts)
                 for name, part in kept.items():
                     weights[name].copy_(part)
                 self.losses.copy_(losses.detach())

@@ -125,9 +125,21 @@ def _pick(table: Tensor, bits: Tensor) -> Tensor:
 def _linear(x: Tensor, weights: Weights, name: str) -> Tensor:
     """Each model's own linear map of (K, ..., in)."""
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
-    flat = x.reshape(len(x), -1, x.shape[-1])
-    answer = torch.baddbmm(bias.unsqueeze(1), flat, weight.transpose(1, 2))
-    return answer.reshape(*x.shape[:-1], -1)
+    return _product(x, weight.transpose(1, 2)) + bias.view(len(bias), *[1] * (x.ndim - 2), -1)
+
+
+def _product(x: Tensor, matrices: Tensor) -> Tensor:
+    """Each model's own matrix product of (K, ..., in) with (in, out).
+
+    The gradient of a matrix is a sum over all rows of x, which few processors could share; so the rows come in parts,
+    each with a copy of the matrix, as many as keep a GPU busy.
+    """
+    models, rows = len(x), x.shape[1:-1].numel()
+    parts = 1
+    while x.is_cuda and models * parts < 128 and rows % (2 * parts) == 0 and rows >= 2048 * parts:
+        parts *= 2
+    copies = matrices.unsqueeze(1).expand(-1, parts, -1, -1).reshape(models * parts, *matrices.shape[1:])
+    return torch.bmm(x.reshape(models * parts, -1, x.shape[-1]), copies).reshape(*x.shape[:-1], -1)
 
 
 def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
@@ -166,10 +178,8 @@ def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm
     chances = picked.masked_fill(~is_there, -math.inf).flatten(-2).softmax(-1)  # over 2n, of which n are there
     outward = _heads(weights["attention.output.weight"], heads)  # (K, out, heads, inside)
     values = torch.einsum("kjbhd,kohd->khjbo", value, outward).reshape(models, -1, dim)
-    attended = torch.baddbmm(
-        weights["attention.output.bias"].unsqueeze(1), chances.reshape(models, -1, heads * 2 * n), values
-    )
-    return _after(_pick(table, bits), attended.view(models, -1, n, dim), weights, norm)
+    attended = _product(chances.flatten(-2), values) + weights["attention.output.bias"].view(models, 1, 1, dim)
+    return _after(_pick(table, bits), attended, weights, norm)
 
 
 def _layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
