@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.models import Encoder
 from teeter.models.block import Block
+from teeter.train.one_query import one_query
 
 __all__ = ["serves", "stacked_encoder", "unseen"]
 
@@ -129,17 +130,8 @@ def _linear(x: Tensor, weights: Weights, name: str) -> Tensor:
 
 
 def _product(x: Tensor, matrices: Tensor) -> Tensor:
-    """Each model's own matrix product of (K, ..., in) with (in, out).
-
-    The gradient of a matrix is a sum over all rows of x, which few processors could share; so the rows come in parts,
-    each with a copy of the matrix, as many as keep a GPU busy.
-    """
-    models, rows = len(x), x.shape[1:-1].numel()
-    parts = 1
-    while x.is_cuda and models * parts < 128 and rows % (2 * parts) == 0 and rows >= 2048 * parts:
-        parts *= 2
-    copies = matrices.unsqueeze(1).expand(-1, parts, -1, -1).reshape(models * parts, *matrices.shape[1:])
-    return torch.bmm(x.reshape(models * parts, -1, x.shape[-1]), copies).reshape(*x.shape[:-1], -1)
+    """Each model's own matrix product of (K, ..., in) with (in, out)."""
+    return torch.bmm(x.flatten(1, -2), matrices).unflatten(1, x.shape[1:-1])
 
 
 def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
@@ -200,8 +192,7 @@ def _last_layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
     query = _heads(_linear(source[:, :, -1], weights, "attention.query"), heads)
     key = _heads(weights["attention.key.weight"].transpose(1, 2), heads)  # (K, in, heads, inside)
     asked = torch.einsum("kbhd,kihd->kbhi", query, key) / math.sqrt(query.shape[-1])
-    chances = torch.einsum("kbhi,kbji->kbhj", asked, source).softmax(-1)
-    seen = torch.einsum("kbhj,kbji->kbhi", chances, source)
+    seen = one_query(asked, source)
     value = _heads(weights["attention.value.weight"].transpose(1, 2), heads)
     mixed = torch.einsum("kbhi,kihd->kbhd", seen, value).flatten(-2) + weights["attention.value.bias"].unsqueeze(1)
     return _after(x[:, :, -1], _linear(mixed, weights, "attention.output"), weights, norm)

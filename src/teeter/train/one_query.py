@@ -1,0 +1,58 @@
+"""Attention of one query an input, as a last layer needs that is read out at one position.
+
+`one_query(asked, source)` is two small products with a softmax between them. A GPU has thousands of such products, each
+too small for its matrix units, and would read `source` for every one of them, forward and back. `_forward` and
+`_backward` (Triton) read it once each: a program holds the vectors of one input, and does all its heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+__all__ = ["one_query", "plain_one_query"]
+
+_KEPT = (torch.float32, torch.float64)
+_MOST = 1 << 14  # numbers that one program holds
+
+
+def one_query(asked: Tensor, source: Tensor) -> Tensor:
+    """Means of the rows of each input, (..., n, dim), weighted by softmax of their products with every query of
+    (..., heads, dim).
+
+    >>> source = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> one_query(torch.tensor([[[0.0, 0.0], [100.0, 0.0]]]), source)
+    tensor([[[0.5000, 0.5000],
+             [1.0000, 0.0000]]])
+    """
+    fused, (n, dim) = _fused(), source.shape[-2:]
+    fits = source.is_cuda and source.dtype in _KEPT and _power(n) * _power(dim) <= _MOST
+    if fused is None or not fits:
+        return plain_one_query(asked, source)
+    given = asked.to(source.dtype).flatten(0, -3), source.flatten(0, -3)  # autocast may have made queries shorter
+    return fused(*given).view(asked.shape)
+
+
+def plain_one_query(asked: Tensor, source: Tensor) -> Tensor:
+    """What the kernels are tested against."""
+    chances = torch.einsum("...hi,...ji->...hj", asked, source).softmax(-1)
+    return torch.einsum("...hj,...ji->...hi", chances, source)
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << (number - 1).bit_length()
+
+
+@cache
+def _fused() -> Callable[[Tensor, Tensor], Tensor] | None:
+    """The kernels, where there is Triton."""
+    if find_spec("triton") is None:
+        return None
+    from teeter.train.one_query_kernels import fused_one_query
+
+    return fused_one_query
