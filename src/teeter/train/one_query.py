@@ -24,10 +24,11 @@ def one_query(asked: Tensor, source: Tensor) -> Tensor:
     """Means of the rows of each input, (..., n, dim), weighted by softmax of their products with every query of
     (..., heads, dim).
 
+    >>> import math
     >>> source = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-    >>> one_query(torch.tensor([[[0.0, 0.0], [100.0, 0.0]]]), source)
+    >>> one_query(torch.tensor([[[0.0, 0.0], [math.log(3), 0.0]]]), source)
     tensor([[[0.5000, 0.5000],
-             [1.0000, 0.0000]]])
+             [0.7500, 0.2500]]])
     """
     fused, (n, dim) = _fused(), source.shape[-2:]
     fits = source.is_cuda and source.dtype in _KEPT and _power(n) * _power(dim) <= _MOST
