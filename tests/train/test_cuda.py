@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from teeter import cube
+from teeter.errors import InputError
 from teeter.models import Encoder
 from teeter.train import (
     BitStream,
@@ -55,7 +56,9 @@ def test_the_loss_curve_is_that_of_the_cpu():
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-9)
 
 
-def test_resumed_to_the_bit(tmp_path):
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.parametrize("compile", [False, True])
+def test_resumed_to_the_bit(compile, tmp_path):
     def fails(step, steps, row):
         if step == 33:
             raise RuntimeError("killed")
@@ -65,15 +68,52 @@ def test_resumed_to_the_bit(tmp_path):
 
     for make in (model, lambda: None):
         torch.manual_seed(1)
-        whole = run(model=make())
+        whole = run(model=make(), compile=compile)
         torch.manual_seed(1)
         with pytest.raises(RuntimeError, match="killed"):
-            run(model=make(), folder=tmp_path / make.__name__, progress=fails)
+            run(model=make(), folder=tmp_path / make.__name__, progress=fails, compile=compile)
         torch.manual_seed(1)
-        rest = run(model=make(), folder=tmp_path / make.__name__)
+        rest = run(model=make(), folder=tmp_path / make.__name__, compile=compile)
         assert rest.rows == whole.rows
         ours, theirs = weights_of(rest.model), weights_of(whole.model)
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+RECORDED = [
+    dict(),
+    dict(optimizer="adam", clip=0.5),
+    dict(optimizer="sgd", schedule="cosine", warmup=5),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.parametrize("more", RECORDED, ids=str)
+def test_a_recorded_step_is_the_step(more, monkeypatch):
+    replay, launched = torch.cuda.CUDAGraph.replay, []
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda graph: launched.append(1) or replay(graph))
+    made = []
+    for compile in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).double().cuda()
+        stream = BitStream(cube.majority, 8, 64, seed=0, device="cuda", dtype=torch.float64)
+        recipe = Recipe(40, 64, rate=1e-2, weight_decay=0.1, **more)
+        made.append(train(model, stream, recipe, every=20, compile=compile))
+    assert len(launched) == 37  # all but the first three steps
+    same(*made, atol=1e-6)  # the rate of a recording has the digits of a float32
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+def test_batches_of_a_recorded_run_are_alike():
+    sizes = iter([64] * 6 + [32])
+    stream = BitStream(cube.majority, 8, 64, seed=0, device="cuda")
+
+    def uneven(step):
+        x, y = stream(step)
+        size = next(sizes)
+        return x[:size], y[:size]
+
+    with pytest.raises(InputError, match="alike"):
+        train(nn.Linear(8, 1).cuda(), uneven, Recipe(10, 64), compile=True)
 
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts

@@ -70,7 +70,9 @@ def train(
     or checkpoint is due: to look at every step would be to wait for the device at every step.
 
     The model is put into training mode, unless it is in it already: then parts that are not stay so. `compile` sends
-    the forward and backward pass through torch.compile; a word such as "reduce-overhead" (CUDA graphs) is its mode.
+    the forward and backward pass through torch.compile, and on a GPU the whole step is then launched as one CUDA graph
+    (unless there is a penalty, or inputs come by name), in which nothing may wait for the device; a word such as
+    "default" or "reduce-overhead" is a mode of torch.compile alone.
     `progress(step, steps, row)` is told before the first step and after every one, with the latest row.
 
     >>> from teeter import cube
@@ -86,7 +88,8 @@ def train(
     batch = stream(0)
     device = checked(model, batch, recipe, measures, keep)
     longest = max(later - earlier for earlier, later in pairwise(marks))
-    run = Run(model, recipe, device, _forward(model, compile), penalty, longest)
+    record = compile is True and device.type == "cuda" and penalty is None and isinstance(batch[0], Tensor)
+    run = Run(model, recipe, device, _forward(model, compile), penalty, longest, record)
     identity = {} if folder is None else _identity(run, batch, marks, measures, seed, compile)
 
     with own_randomness(device, seed), Interrupts() as interrupts:

@@ -7,12 +7,13 @@ too small for its matrix units, and would read `source` for every one of them, f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
+
+try:  # when this is imported, and not later: a compiler could not look into an import
+    from teeter.train.one_query_kernels import fused_one_query
+except ImportError:  # no Triton, so no GPU that it serves
+    fused_one_query = None
 
 __all__ = ["one_query", "plain_one_query"]
 
@@ -30,12 +31,12 @@ def one_query(asked: Tensor, source: Tensor) -> Tensor:
     tensor([[[0.5000, 0.5000],
              [0.7500, 0.2500]]])
     """
-    fused, (n, dim) = _fused(), source.shape[-2:]
+    n, dim = source.shape[-2:]
     fits = source.is_cuda and source.dtype in _KEPT and _power(n) * _power(dim) <= _MOST
-    if fused is None or not fits:
+    if fused_one_query is None or not fits:
         return plain_one_query(asked, source)
     given = asked.to(source.dtype).flatten(0, -3), source.flatten(0, -3)  # autocast may have made queries shorter
-    return fused(*given).view(asked.shape)
+    return fused_one_query(*given).view(asked.shape)
 
 
 def plain_one_query(asked: Tensor, source: Tensor) -> Tensor:
@@ -47,13 +48,3 @@ def plain_one_query(asked: Tensor, source: Tensor) -> Tensor:
 def _power(number: int) -> int:
     """The least power of two that is not less."""
     return 1 << (number - 1).bit_length()
-
-
-@cache
-def _fused() -> Callable[[Tensor, Tensor], Tensor] | None:
-    """The kernels, where there is Triton."""
-    if find_spec("triton") is None:
-        return None
-    from teeter.train.one_query_kernels import fused_one_query
-
-    return fused_one_query

@@ -21,6 +21,7 @@ from teeter.train.losses import LOSSES
 from teeter.train.measures import Measure
 from teeter.train.optimizers import make_optimizer
 from teeter.train.recipe import Recipe, rate_at
+from teeter.train.recorded import Recorded
 from teeter.train.rows import measured
 from teeter.train.state import captured, fingerprint, kept_weights, restore
 
@@ -50,6 +51,7 @@ class Run:
     forward: Callable[[Any], Any]  # the model, or the model compiled
     penalty: Penalty | None
     longest: int  # the most steps from one row to the next
+    record: bool  # whether a step is recorded as one CUDA graph
     step: int = 0
     rows: list[Row] = field(default_factory=list)
     seconds: float = 0.0
@@ -58,7 +60,11 @@ class Run:
     def __post_init__(self) -> None:
         self.trained = [weight for weight in self.model.parameters() if weight.requires_grad]
         recipe = self.recipe
-        self.optimizer = make_optimizer(recipe.optimizer, self.trained, recipe.rate, recipe.weight_decay)
+        self.recorded = Recorded(self.device) if self.record else None
+        self.rate = torch.tensor(recipe.rate, device=self.device)  # where a recording reads it
+        rate = self.rate if self.record else recipe.rate
+        self.optimizer = make_optimizer(recipe.optimizer, self.trained, rate, recipe.weight_decay)
+        self.latest = torch.zeros(2, dtype=torch.float64, device=self.device)
         # The loss and the penalty of every batch since the last row: on the device, so that no step waits for it.
         self.seen = torch.zeros(2, self.longest, dtype=torch.float64, device=self.device)
         self.kept: tuple[int, int] | None = None  # steps and rows of the latest checkpoint
@@ -66,9 +72,19 @@ class Run:
 
     def advance(self, inputs: Inputs, targets: Tensor) -> None:
         """One step on a batch."""
-        recipe, place = self.recipe, self.step - self.rows[-1]["step"]
+        rate = rate_at(self.recipe, self.step)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(recipe, self.step)
+            group["lr"] = self.rate.fill_(rate) if self.record else rate
+        if self.recorded is not None:
+            self.recorded(self._once, cast(Tensor, inputs), targets)
+        else:
+            self._once(inputs, targets)
+        self.seen[:, self.step - self.rows[-1]["step"]] = self.latest
+        self.step += 1
+
+    def _once(self, inputs: Inputs, targets: Tensor) -> None:
+        """The step itself; `latest` is then the loss before it, and the penalty."""
+        recipe = self.recipe
         self.optimizer.zero_grad()
         with computing_in(recipe.arithmetic, self.device):
             answer = self.forward(inputs)
@@ -80,15 +96,14 @@ class Run:
                 extra = self.penalty(self.model, inputs, outputs)
                 if not isinstance(extra, Tensor) or extra.numel() != 1:
                     raise InputError(f"a penalty is a tensor of one number, got {extra!r}")
-                self.seen[1, place] = extra.detach()
+                self.latest[1] = extra.detach()
                 total = loss + extra
             with torch.autocast(self.device.type, enabled=False):  # gradients have the types of the forward pass
                 total.backward()
         if recipe.clip is not None:
             clip_grad_norm_(self.trained, recipe.clip)
         self.optimizer.step()
-        self.seen[0, place] = loss.detach()
-        self.step += 1
+        self.latest[0] = loss.detach()
 
     @property
     def has_row(self) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from teeter.errors import InputError
 from teeter.measure.arithmetic import computing_in
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import BETAS, EPSILON, MOMENTUM
 from teeter.train.recipe import Recipe, rate_at
+from teeter.train.recorded import Recorded
 from teeter.train.stack import Stack, flattened
 from teeter.train.stacked_encoder import unseen
 
@@ -50,16 +49,14 @@ class StackStep:
 
         self._losses_of: Callable[..., Tensor] = torch.compile(losses_of, dynamic=False) if compile else losses_of
         self._update: Callable[..., None] = torch.compile(update, dynamic=False) if compile else update
-        self._recorded: _Recorded | None = None
+        self._recorded = Recorded(stack.flat.device)
 
     def __call__(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """One step; `losses` then holds each model's loss before it."""
-        if self.stack.flat.is_cuda:
-            if self._recorded is None:
-                self._recorded = _Recorded(self, (inputs, targets, facts))
-            self._recorded(inputs, targets, facts)
-        else:
+        if not self.stack.flat.is_cuda:
             self.once(inputs, targets, facts)
+            return
+        self._recorded(self.once, inputs, targets, facts)
 
     def once(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """The same, kernel by kernel."""
@@ -137,42 +134,3 @@ def sgd_step(weights: Tensor, gradient: Tensor, moving: Tensor, facts: Tensor) -
     rate, decay = facts.unsqueeze(-1).unbind(1)[:2]
     moving.mul_(MOMENTUM).add_(gradient + decay * weights)
     weights.sub_(rate * moving)
-
-
-@cache
-def _rehearsal(device: torch.device) -> torch.cuda.Stream:
-    """One stream for all rehearsals: each has a workspace of its own, which stays."""
-    return torch.cuda.Stream(device)
-
-
-class _Recorded:
-    """A step as one CUDA graph; what it reads and writes stays where it is."""
-
-    def __init__(self, step: StackStep, first: tuple[Any, ...]) -> None:
-        flat, moments = step.stack.flat, step.moments
-        self.given = [part.clone() for part in first]
-        self.graph = torch.cuda.CUDAGraph()
-        before, random = (flat.clone(), moments.clone()), torch.cuda.get_rng_state(flat.device)
-        with torch.cuda.device(flat.device):
-            stream = _rehearsal(flat.device)
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):  # compilers and allocators settle before anything is recorded
-                for _ in range(3):
-                    step.once(*self.given)
-            torch.cuda.current_stream().wait_stream(stream)
-            with torch.cuda.graph(self.graph):
-                step.once(*self.given)
-        with torch.no_grad():  # the rehearsal moved the weights
-            flat.copy_(before[0])
-            moments.copy_(before[1])
-        torch.cuda.set_rng_state(random, flat.device)
-
-    def __call__(self, *parts: Tensor) -> None:
-        for place, part in zip(self.given, parts, strict=True):
-            if place.shape != part.shape or place.dtype != part.dtype:
-                raise InputError(
-                    f"all batches of a stack are alike, got {part.dtype} {tuple(part.shape)} "
-                    f"after {place.dtype} {tuple(place.shape)}"
-                )
-            place.copy_(part)
-        self.graph.replay()
