@@ -1,5 +1,6 @@
 """Jobs of several shapes: each as if alone, in the order they were given."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,11 @@ import torch
 from torch import nn
 
 from teeter import cube
-from teeter.errors import InputError
+from teeter.errors import InputError, TooLarge
 from teeter.models import MODELS, Encoder
 from teeter.train import BitStream, Job, Recipe, train, train_many
 from teeter.train.many import divided, fitting, groups
+from teeter.train.stack_step import StackStep
 
 
 def jobs():
@@ -116,3 +118,75 @@ def test_what_cannot_be():
         train_many(jobs(), until=lambda row: True)
     with pytest.raises(InputError, match="got one model twice"):
         train_many(jobs()[:1] * 2)
+
+
+class Crowded(nn.Module):
+    """A model that several of are too much for memory."""
+
+    fits = 2
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.layer(x).squeeze(-1)
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    sizes = []
+
+    def step(self, inputs, targets, facts, once=StackStep.once):
+        sizes.append(len(inputs))
+        if len(inputs) > Crowded.fits:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        once(self, inputs, targets, facts)
+
+    monkeypatch.setattr(StackStep, "once", step)
+    torch.manual_seed(0)
+    recipe = Recipe(steps=4, batch=8)
+    return sizes, [Job(Crowded(), BitStream(cube.first, 4, 8, seed), recipe) for seed in range(5)]
+
+
+def test_a_stack_too_large_for_memory_is_halved(crowded, tmp_path):
+    sizes, some = crowded
+    alone = [train_many([copy.deepcopy(job)], every=2)[0] for job in some]
+    sizes.clear()
+    made = train_many(some, every=2, folder=tmp_path)
+    assert list(dict.fromkeys(sizes)) == [5, 2, 1]
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["stack-0-of-2", "stack-2-of-2", "stack-4-of-1"]
+    for one, other in zip(made, alone, strict=True):
+        assert one.rows[-1]["loss"] == pytest.approx(other.rows[-1]["loss"], rel=1e-5)
+
+
+def test_no_memory_for_even_one(crowded, monkeypatch, tmp_path):
+    _, some = crowded
+    monkeypatch.setattr(Crowded, "fits", 0)
+    before = [part.clone() for part in some[0].model.parameters()]
+    with pytest.raises(TooLarge, match="not enough memory to train 1 x Crowded"):
+        train_many(some, folder=tmp_path)
+    assert all(map(torch.equal, before, some[0].model.parameters()))
+
+
+def test_what_was_begun_is_not_thrown_away_for_want_of_memory(crowded, monkeypatch, tmp_path):
+    sizes, some = crowded
+    fresh = copy.deepcopy(some[:2])
+    whole = train_many(copy.deepcopy(some[:2]), every=1)
+
+    def full(model):
+        monkeypatch.setattr(Crowded, "fits", 0 if len(sizes) > 2 else 2)
+        return 0.0
+
+    def run(jobs):
+        return train_many([replace(job, measures={"full": full}) for job in jobs], every=1, keep=1, folder=tmp_path)
+
+    sizes.clear()
+    with pytest.raises(TooLarge, match="not enough memory to train 2 x Crowded"):
+        run(some[:2])
+    assert (tmp_path / "stack-0-of-2").is_dir()
+    monkeypatch.setattr(Crowded, "fits", 2)
+    sizes.clear()
+    for one, other in zip(run(fresh), whole, strict=True):
+        assert [row["loss"] for row in one.rows] == [row["loss"] for row in other.rows]
+    assert len(sizes) == 1  # the last step, which there had been no memory for

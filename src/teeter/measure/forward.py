@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from teeter.errors import InputError, TooLarge
 
-__all__ = ["Batches", "hookable", "outputs", "unfused"]
+__all__ = ["Batches", "hookable", "out_of_memory", "outputs", "unfused"]
 
 
 def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
@@ -31,8 +31,8 @@ def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
     return logits.detach()
 
 
-def _out_of_memory(problem: BaseException) -> bool:
-    # On a CPU torch raises a plain RuntimeError that says so in words.
+def out_of_memory(problem: BaseException) -> bool:
+    """Whether this says that memory has run out: on a CPU torch raises a plain RuntimeError that does so in words."""
     kinds = (torch.OutOfMemoryError, MemoryError)
     return isinstance(problem, kinds) or "can't allocate memory" in str(problem)
 
@@ -82,7 +82,7 @@ class Batches:
             try:
                 work(start, end)
             except (RuntimeError, MemoryError) as problem:
-                if not _out_of_memory(problem):
+                if not out_of_memory(problem):
                     raise
                 if self.size == 1:
                     raise TooLarge("there is not enough memory for a batch of one input") from problem

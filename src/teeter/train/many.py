@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from teeter.errors import InputError
+from teeter.errors import InputError, TooLarge
+from teeter.measure.forward import out_of_memory
+from teeter.train.checkpoint import read_checkpoint
 from teeter.train.loop import Trained, train
 from teeter.train.measures import Measure
 from teeter.train.recipe import Recipe, stackable
@@ -56,9 +59,9 @@ def train_many(
     """Train all of them, each as `train` would alone, and give what they came to in the same order.
 
     Jobs whose models and recipes can be stacked are, up to `most` at a time (by default as many as fit into the
-    device's memory); a model that cannot be, such as one with running averages or a recurrent one, is trained by the
-    loop. One that diverges ends with `stopped="diverged"`. With a `folder`, what is finished and what is under way is
-    kept there.
+    device's memory; where that was too many, half as many); a model that cannot be, such as one with running averages
+    or a recurrent one, is trained by the loop. One that diverges ends with `stopped="diverged"`. With a `folder`, what
+    is finished and what is under way is kept there.
 
     >>> from teeter import cube
     >>> from teeter.train import BitStream
@@ -96,7 +99,11 @@ def train_many(
             some = todo[: _kept_size(place, todo[0]) or most or fitting([jobs[k] for k in todo])]
             where = None if place is None else place / f"stack-{todo[0]}-of-{len(some)}"
             how: dict[str, Any] = dict(every=every, until=until, folder=where, keep=keep, seed=seed, compile=compile)
-            note(some, _stacked([jobs[k] for k in some], how))
+            trained = _stacked([jobs[k] for k in some], how)
+            if trained is None:
+                most = len(some) // 2
+                continue
+            note(some, trained)
             todo = todo[len(some) :]
     for k in alone:
         how = dict(every=every, folder=None if place is None else place / f"job-{k}", keep=keep, seed=seed)
@@ -104,9 +111,32 @@ def train_many(
     return [made[k] for k in range(len(jobs))]
 
 
-def _stacked(jobs: list[Job], how: dict[str, Any]) -> list[Trained]:
+def _stacked(jobs: list[Job], how: dict[str, Any]) -> list[Trained] | None:
+    """What they came to, or None where memory does not hold that many: they are then as they were."""
     streams, recipes = together([job.stream for job in jobs]), [job.recipe for job in jobs]
-    return train_stack([job.model for job in jobs], streams, recipes, measures=[job.measures for job in jobs], **how)
+    models, measures = [job.model for job in jobs], [job.measures for job in jobs]
+    before = [[part.detach().to("cpu", copy=True) for part in model.parameters()] for model in models]
+    try:
+        return train_stack(models, streams, recipes, measures=measures, **how)
+    except (RuntimeError, MemoryError) as problem:
+        if not out_of_memory(problem):
+            raise
+        begun = None if how["folder"] is None else read_checkpoint(how["folder"])
+        if len(jobs) == 1 or (begun is not None and begun.facts["step"] > 0):
+            raise TooLarge(
+                f"there is not enough memory to train {len(jobs)} x {type(models[0]).__name__} together: "
+                "free some, or use smaller batches"
+            ) from problem
+    # Only here is all of the stack gone: an exception holds what was at work when it was raised.
+    for model, parts in zip(models, before, strict=True):
+        for part, value in zip(model.parameters(), parts, strict=True):
+            part.data.copy_(value)
+    if how["folder"] is not None:
+        shutil.rmtree(how["folder"], ignore_errors=True)
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
 
 
 def _alone(job: Job, how: dict[str, Any]) -> Trained:
