@@ -1,9 +1,10 @@
-"""A training step as one CUDA graph: its kernels are recorded once and then launched together, since small models
-otherwise spend their time waiting for launches."""
+"""A training step that is compiled, or launched as one CUDA graph: its kernels are recorded once and then launched
+together, since small models otherwise spend their time waiting for launches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from teeter.errors import InputError
 
-__all__ = ["Recorded"]
+__all__ = ["Recorded", "room_to_compile"]
 
 _BEFORE = 3  # steps that are done kernel by kernel, in which compilers and allocators settle
 
@@ -68,3 +69,14 @@ class Recorded:
 def _stream(device: torch.device) -> torch.cuda.Stream:
     """One for all: each has a workspace of its own, which stays."""
     return torch.cuda.Stream(device)
+
+
+@contextmanager
+def room_to_compile(compile: bool) -> Iterator[None]:
+    """Every run is compiled anew, though torch takes many programs of one function for a mistake and compiles no more
+    after eight."""
+    if not compile:
+        yield
+        return
+    with torch._dynamo.config.patch(recompile_limit=1000, accumulated_recompile_limit=1000):
+        yield

@@ -21,7 +21,7 @@ from teeter.train.losses import LOSSES
 from teeter.train.measures import Measure
 from teeter.train.optimizers import make_optimizer
 from teeter.train.recipe import Recipe, rate_at
-from teeter.train.recorded import Recorded
+from teeter.train.recorded import Recorded, room_to_compile
 from teeter.train.rows import measured
 from teeter.train.state import captured, fingerprint, kept_weights, restore
 
@@ -86,7 +86,7 @@ class Run:
         """The step itself; `latest` is then the loss before it, and the penalty."""
         recipe = self.recipe
         self.optimizer.zero_grad()
-        with computing_in(recipe.arithmetic, self.device):
+        with computing_in(recipe.arithmetic, self.device), room_to_compile(self.forward is not self.model):
             answer = self.forward(inputs)
             outputs = getattr(answer, "logits", answer)
             if not isinstance(outputs, Tensor):

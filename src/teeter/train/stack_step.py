@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from teeter.measure.arithmetic import computing_in
 from teeter.train.losses import LOSSES
 from teeter.train.optimizers import BETAS, EPSILON, MOMENTUM
 from teeter.train.recipe import Recipe, rate_at
-from teeter.train.recorded import Recorded
+from teeter.train.recorded import Recorded, room_to_compile
 from teeter.train.stack import Stack, flattened
 from teeter.train.stacked_encoder import unseen
 
@@ -61,7 +60,7 @@ class StackStep:
     def once(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """The same, kernel by kernel."""
         weights, device = self.stack.trained, self.stack.flat.device
-        with computing_in(self.recipe.arithmetic, device), _room_to_compile(self.compile):
+        with computing_in(self.recipe.arithmetic, device), room_to_compile(self.compile):
             losses = self._losses_of(inputs, targets)
             with torch.autocast(device.type, enabled=False):
                 # The models do not touch each other: the gradient of the sum holds that of each.
@@ -76,16 +75,6 @@ class StackStep:
                 for name, part in kept.items():
                     weights[name].copy_(part)
                 self.losses.copy_(losses.detach())
-
-
-@contextmanager
-def _room_to_compile(compile: bool) -> Iterator[None]:
-    """Every stack is compiled anew, though torch takes many programs of one function for a mistake."""
-    if not compile:
-        yield
-        return
-    with torch._dynamo.config.patch(recompile_limit=1000, accumulated_recompile_limit=1000):
-        yield
 
 
 def facts_of(recipes: Sequence[Recipe], start: int, stop: int, like: Tensor) -> Tensor:
