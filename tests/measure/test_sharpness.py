@@ -85,7 +85,7 @@ def test_together_and_one_by_one_agree(part):
 def test_few_copies_at_a_time_give_the_same_answer(monkeypatch):
     model, x = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double(), torch.randn(40, 6).double()
     all_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
-    monkeypatch.setattr(sys.modules[sharpness.__module__], "_TOGETHER", 3 * 83)  # the numbers in three copies
+    monkeypatch.setattr(sys.modules[sharpness.__module__], "TOGETHER", 3 * 83)  # the numbers in three copies
     few_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
     for one, other in zip(all_at_once, few_at_once, strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
