@@ -123,9 +123,10 @@ def test_in_float32_within_rounding(kind, never_alone, monkeypatch):
 def test_whatever_the_room(pairs, never_alone, monkeypatch):
     """A pair at a time, part of a batch, one batch of some copies, several models: the same."""
     stack = Stack(models("encoder"))
-    whole = rows(stack, usual("encoder"))
-    monkeypatch.setattr(Stacked, "pairs", lambda self, inputs, wide=1: pairs)
-    agree(rows(stack, usual("encoder")), whole, 1e-12)
+    what = {name: usual("encoder")[name] for name in ("fit", "direction", "blowup")}
+    whole = rows(stack, what)
+    monkeypatch.setattr(Stacked, "pairs", lambda self, inputs, plain=False: pairs)
+    agree(rows(stack, what), whole, 1e-12)
 
 
 def test_few_copies_at_a_time(monkeypatch):
@@ -161,9 +162,12 @@ def test_what_is_held_at_once_is_bounded():
 def test_room_goes_by_what_an_input_takes():
     wide, narrow = (nn.Sequential(nn.Linear(3, width), nn.Linear(width, 1)) for width in (1024, 256))
     x = torch.ones(1, 3)
-    assert pairs_at_once(wide, x) == 4096 == pairs_at_once(narrow, x) // 4 == pairs_at_once(narrow, x, wide=4)
+    assert pairs_at_once(wide, x) == 4096 == pairs_at_once(narrow, x) // 4
     assert pairs_at_once(wide.double(), x.double()) == 2048
     assert pairs_at_once(lambda x: None, x) > 1e5
+    long = Stack([Encoder(length=200, dim=4, layers=1)])  # of which the fast program never makes 200 x 200 scores
+    bits = torch.ones(1, 200)
+    assert long.pairs(bits, plain=True) == (1 << 27) // (8 * 4 * 2 * 200 * 200) < long.pairs(bits) / 50
 
 
 def test_modes_gradients_and_randomness_are_left_alone():
@@ -210,6 +214,18 @@ def test_own_measures_shared_measures_and_plain_functions():
     ]
     alone = one_by_one(stack, {"a": Sum()})
     assert [row["a_all"] for row in found[:3]] == pytest.approx([row["a"] for row in alone[:3]], rel=1e-12)
+
+
+def test_an_answer_for_each_model():
+    class First:
+        def __call__(self, model):
+            pytest.fail("told of one model")
+
+        def of_stack(self, stack):
+            return [1.0]
+
+    with pytest.raises(InputError, match="'it' was told of 4 models and gave 1 answers"):
+        rows(Stack(models("encoder")), {"it": First()})
 
 
 def test_what_is_wrong_is_said_as_of_one_model():
@@ -285,18 +301,18 @@ def test_rows_of_a_stack_that_loses_models(tmp_path):
     stream = bit_streams(cube.majority, 5, 16, range(4), dtype=torch.float64)
     recipes = [Recipe(40, 16, "sgd", rate=rate) for rate in (1e9, 1e-3, 2e-3, 3e-3)]
 
-    def run(what, folder=None, end=None):
+    def run(asked, folder=None, end=None):
         def halting(step):
             if step == end:
                 raise RuntimeError("killed")
             return stream(step)
 
         until = lambda row: row["step"] == 20 and row["rate"] < 2.5e-3  # noqa: E731
-        how = dict(every=10, measures=what, until=until, folder=folder, keep=7)
+        how = dict(every=10, measures=asked, until=until, folder=folder, keep=7)
         return train_stack(models("encoder"), halting, recipes, **how)
 
-    alone = {name: lambda model, each=each: each(model) for name, each in usual("encoder").items()}
-    whole, theirs = run(usual("encoder")), run(alone)
+    what = {name: usual("encoder")[name] for name in ("right", "direction", "blowup", "norm")}
+    whole, theirs = run(what), run({name: lambda model, own=own: own(model) for name, own in what.items()})
     assert [each.stopped for each in whole] == ["diverged", "until", "until", "done"]
     for one, other in zip(whole, theirs, strict=True):
         assert (one.stopped, one.steps) == (other.stopped, other.steps)
@@ -305,6 +321,6 @@ def test_rows_of_a_stack_that_loses_models(tmp_path):
         assert all(map(torch.equal, one.model.parameters(), other.model.parameters()))
     for end in (9, 15, 24, 38):
         with pytest.raises(RuntimeError, match="killed"):
-            run(usual("encoder"), tmp_path / str(end), end)
-        for one, other in zip(whole, run(usual("encoder"), tmp_path / str(end)), strict=True):
+            run(what, tmp_path / str(end), end)
+        for one, other in zip(whole, run(what, tmp_path / str(end)), strict=True):
             assert one.rows == other.rows

@@ -22,9 +22,8 @@ _ELSEWHERE = 3 << 29
 _ALIVE = 8  # times the largest tensor: what H's encoder holds at once is 6 to 7 times it
 
 
-def pairs_at_once(program: Callable[[Inputs], Any], inputs: Inputs, wide: int = 1) -> int:
-    """How many inputs a program of one model reads at once, or how many pairs of models and inputs a program of
-    several; `wide` is how many times as much it holds as most do.
+def pairs_at_once(program: Callable[[Inputs], Any], inputs: Inputs) -> int:
+    """How many inputs a program of one model reads at once, and so how many pairs of models and inputs one of several.
 
     >>> layer = torch.nn.Linear(3, 1024)  # 128 MiB / (8 x 1024 numbers x 4 bytes)
     >>> pairs_at_once(layer, torch.ones(5, 3))
@@ -32,7 +31,7 @@ def pairs_at_once(program: Callable[[Inputs], Any], inputs: Inputs, wide: int = 
     """
     few, more = (_sizes(program, take(inputs, torch.arange(rows) % count(inputs))) for rows in (2, 4))
     each = max([(later - sooner) // 2 for sooner, later in zip(few, more, strict=False)], default=0)
-    return max(1, _ROOM.get(device_of(inputs).type, _ELSEWHERE) // (_ALIVE * wide * max(each, 1)))
+    return max(1, _ROOM.get(device_of(inputs).type, _ELSEWHERE) // (_ALIVE * max(each, 1)))
 
 
 def _sizes(program: Callable[[Inputs], Any], inputs: Inputs) -> list[int]:

@@ -84,7 +84,7 @@ def stacked_sharpness(
                 finite = finite & torch.isfinite(answers).all()
                 before = clean[to[0], start:stop].reshape(-1, width)
                 changed = how.changes(before, answers.reshape(-1, width))
-                changes[*to, start:stop] = changed.view(-1, stop - start)
+                changes[*to, start:stop] = changed.reshape(-1, stop - start)
 
             Batches(rows).run(0, n, work)
     if not bool(finite):

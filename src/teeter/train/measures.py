@@ -115,7 +115,7 @@ class LogBlowup:
         return self._mean(measure.blowup(model, self.inputs, batch=self.batch, **self.more))
 
     def of_stack(self, stack: Stacked) -> list[float | Estimate]:
-        room = {"batch": self.batch, "pairs": stack.pairs(self.inputs, wide=2)}  # factors are computed in float64
+        room = {"batch": self.batch, "pairs": stack.pairs(self.inputs, plain=True)}
         return [
             self._mean(each) for each in stacked_blowup(stack.shape, stack.weights, self.inputs, **room, **self.more)
         ]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.measure import Estimate
 from teeter.train.measures import Measure, OfStack, Said
-from teeter.train.stack import Stack
+from teeter.train.stack import Stack, Stacked
 from teeter.train.state import own_randomness
 
 __all__ = ["measured", "measured_stack", "undisturbed"]
@@ -47,12 +47,18 @@ def measured_stack(
     torch cannot batch what it does; any other is told of one model after the other. `pause` is called between.
     """
     found: list[dict[str, dict[str, float]]] = [{} for _ in places]
+    parts: dict[tuple[int, ...], Stacked] = {}  # of the stack, that share a measure
     for name, measure in {(name, id(each)): (name, each) for own in measures for name, each in own.items()}.values():
         if not isinstance(measure, OfStack):
             continue
         sharing = [i for i, own in enumerate(measures) if own.get(name) is measure]
-        said = _at_once(stack, [places[i] for i in sharing], measure, device)
+        these = tuple(places[i] for i in sharing)
+        if these not in parts:
+            parts[these] = stack.some(these)
+        said = _at_once(parts[these], measure, device)
         if said is not None:
+            if len(said) != len(sharing):
+                raise InputError(f"'{name}' was told of {len(sharing)} models and gave {len(said)} answers")
             for i, one in zip(sharing, said, strict=True):
                 found[i][name] = _columns(name, one)
         pause()
@@ -60,18 +66,18 @@ def measured_stack(
     for place, own, known in zip(places, measures, found, strict=True):
         rest = {name: measure for name, measure in own.items() if name not in known}
         if rest:
-            alone = stack.put(place, alone or copy.deepcopy(stack.shape))
+            alone = stack.put(place, copy.deepcopy(stack.shape) if alone is None else alone)
             for name, measure in rest.items():
                 known |= {name: measured(alone, {name: measure}, device)}
             pause()
     return [_row(own, known) for own, known in zip(measures, found, strict=True)]
 
 
-def _at_once(stack: Stack, places: Sequence[int], measure: OfStack, device: torch.device) -> Sequence[Said] | None:
-    """What a measure says of these models, or None where it has to be told of one after the other."""
+def _at_once(stack: Stacked, measure: OfStack, device: torch.device) -> Sequence[Said] | None:
+    """What a measure says of each model, or None where it has to be told of one after the other."""
     try:
         with undisturbed(stack.shape, device):
-            return measure.of_stack(stack.some(places))
+            return measure.of_stack(stack)
     except (RuntimeError, TypeError, ValueError, MemoryError):  # torch says in many ways that it cannot batch a model
         return None  # and where the measure is what is wrong, it says so of the first
 

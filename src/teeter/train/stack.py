@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,13 +49,14 @@ class Stacked:
             return stacked_encoder(self.shape, dict(weights), inputs.expand(models, *inputs.shape))
         return plain_answers(self.shape, dict(weights), inputs, shared=True)
 
-    def pairs(self, inputs: Inputs, wide: int = 1) -> int:
-        """How many pairs of models and inputs there is room for at once; `wide` is as in `pairs_at_once`."""
+    def pairs(self, inputs: Inputs, plain: bool = False) -> int:
+        """How many pairs of models and inputs there is room for at once, in `shared` or in `plain_answers`."""
         parts = {"": inputs} if isinstance(inputs, Tensor) else inputs
-        key = wide, *((name, part.dtype, part.shape[1:]) for name, part in parts.items())
+        key = plain, *((name, part.dtype, part.shape[1:]) for name, part in parts.items())
         if key not in self._pairs:
             one = {name: part.detach()[:1] for name, part in self.weights.items()}
-            self._pairs[key] = pairs_at_once(lambda few: self.shared(one, few), inputs, wide)
+            program = partial(plain_answers, self.shape, one, shared=True) if plain else partial(self.shared, one)
+            self._pairs[key] = pairs_at_once(program, inputs)
         return self._pairs[key]
 
     def some(self, places: Sequence[int]) -> Stacked:
