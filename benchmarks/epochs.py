@@ -94,8 +94,8 @@ def ours(
 
 
 def compare(name: str, images: Tensor, labels: Tensor, sizes: tuple[int, int, int], ways: list[Way]) -> dict[str, Any]:
-    """The figures of the loop and of all our ways, of which the last is compared with it. Sizes are the batch, the steps
-    to warm up and those that are timed."""
+    """The figures of the loop and of all our ways, of which the last is compared with it. Sizes are the batch, the
+    steps to warm up and those that are timed."""
 
     def row(work: Callable[..., tuple[float, float]], *more: Any) -> dict[str, float]:
         torch.manual_seed(0)

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from scipy.stats import binomtest, fisher_exact
@@ -129,7 +129,7 @@ def verdicts(rows: list[dict[str, Any]]) -> dict[str, bool | None]:
         exact = by[name, n, "float32"]
         counts = [[each["converged"], each["runs"] - each["converged"]] for each in (row, exact)]
         here = f"{name} n={n} {arithmetic}"
-        found[f"{here} converges as often"] = bool(fisher_exact(counts)[1] >= 0.05 / len(compared))
+        found[f"{here} converges as often"] = float(cast(Any, fisher_exact(counts)).pvalue) >= 0.05 / len(compared)
         enough = min(row["converged"], exact["converged"]) > 1
         apart = abs(row["sharpness"] - exact["sharpness"]) / exact["sharpness_sd"] if enough else None
         row["sharpness_apart"] = apart  # in standard deviations between seeds

@@ -6,6 +6,7 @@ from torch import nn
 
 import teeter
 from teeter import perturb
+from teeter.measure.sharpness import Nudging
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -44,6 +45,16 @@ def test_text():
         here = teeter.sensitivity(model.cpu(), text, nudge, budget=1000)
         there = teeter.sensitivity(model.cuda(), text.cuda(), nudge, budget=1000)
         assert there.value == pytest.approx(here.value, abs=5 / 600)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "sphere"])
+def test_weight_noise_is_drawn_where_the_weights_are(law):
+    how, model = Nudging(law=law), network().double()
+    here = how.noise(dict(model.named_parameters()), range(3))
+    there = how.noise(dict(model.cuda().named_parameters()), range(3))
+    for name, noise in here.items():
+        assert there[name].is_cuda
+        assert torch.allclose(there[name].cpu(), noise, rtol=1e-12, atol=1e-15)
 
 
 def test_the_others():

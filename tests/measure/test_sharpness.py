@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from teeter import counter
 from teeter.errors import InputError
 from teeter.measure import parameter_norm, sharpness
-from teeter.measure.sharpness import KINDS, allows_vmap
+from teeter.measure.sharpness import KINDS, Nudging, allows_vmap
 
 
 def line(dimension=20, seed=0):
@@ -85,10 +86,29 @@ def test_together_and_one_by_one_agree(part):
 def test_few_copies_at_a_time_give_the_same_answer(monkeypatch):
     model, x = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double(), torch.randn(40, 6).double()
     all_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
-    monkeypatch.setattr(sys.modules[sharpness.__module__], "_TOGETHER", 3 * 83)  # the numbers in three copies
+    monkeypatch.setattr(sys.modules[sharpness.__module__], "TOGETHER", 3 * 83)  # the numbers in three copies
     few_at_once = [sharpness(model, x, kind, draws=7, together=t) for kind in KINDS for t in (True, False)]
     for one, other in zip(all_at_once, few_at_once, strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "sphere"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_noise_is_that_of_each_draw_and_parameter_alone(law, dtype):
+    """To the last bit, and whichever draws are made together."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(7, 33), nn.Tanh(), nn.Linear(33, 5, bias=False), nn.LayerNorm(5)).to(dtype)
+    weights = dict(model.named_parameters())
+    how = Nudging(rho=0.3, law=law, skip=("0.bias",), seed=4)
+    moved = [(name, weight) for name, weight in weights.items() if name != "0.bias"]
+    for draws in (range(5), range(3, 5)):
+        noise = how.noise(weights, draws)
+        assert list(noise) == [name for name, _ in moved]
+        for row, draw in enumerate(draws):
+            steps = [counter.normal(4, draw, k, torch.arange(weight.numel())) for k, (_, weight) in enumerate(moved)]
+            length = math.sqrt(sum(float(step.square().sum()) for step in steps)) if law == "sphere" else 1.0
+            for (name, weight), step in zip(moved, steps, strict=True):
+                assert torch.equal(noise[name][row], (0.3 / length * step).reshape(weight.shape).to(weight))
 
 
 def test_what_is_skipped_stays():

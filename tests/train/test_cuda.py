@@ -22,6 +22,8 @@ from teeter.train import (
     train_stack,
 )
 from teeter.train.many import fitting
+from teeter.train.rows import measured, measured_stack
+from teeter.train.stack import Stack, Stacked
 from teeter.train.state import weights_of
 
 DEVICE = "cuda"
@@ -282,3 +284,64 @@ def test_a_stack_gives_its_memory_back():
         assert abs(bytes_ - before) <= 0.1 * before
         assert reserved - room <= 0.1 * (peaks[0] - before)  # the recording's own pool
     assert peaks[1] <= 1.1 * peaks[0]
+
+
+def usual(x, **more):
+    return {
+        "fit": measures.loss(x, cube.majority(x)),
+        "right": measures.accuracy(x, cube.majority(x)),
+        "sharp": measures.sharpness(x, **more),
+        "sphere": measures.sharpness(x, "output", law="sphere", skip=("head",), **more),
+        "blowup": measures.blowup(x),
+        "norm": measures.parameter_norm(),
+    }
+
+
+@pytest.mark.parametrize(("dtype", "rel"), [(torch.float64, 1e-9), (torch.float32, 1e-3)])
+def test_a_stack_measured_at_once_says_what_is_said_of_each_alone(dtype, rel, monkeypatch):
+    stack, device = Stack([model.to(dtype) for model in encoders()]), torch.device(DEVICE)
+    what = usual(cube.points(6).to(DEVICE, dtype), draws=4, batch=40)
+    theirs = [measured(stack.put(k, encoders()[k].to(dtype)), what, device) for k in range(4)]
+    for kind in (measures.Accuracy, measures.Loss, measures.Sharpness, measures.LogBlowup, measures.ParameterNorm):
+        monkeypatch.setattr(kind, "__call__", lambda self, model: pytest.fail(f"{self} was told of one model"))
+    for mine, yours in zip(measured_stack(stack, range(4), [what] * 4, device, lambda: None), theirs, strict=True):
+        assert list(mine) == list(yours)
+        assert mine == pytest.approx(yours, rel=rel, abs=rel * 1e-3)
+    for mine, yours in zip(measured_stack(stack, [2], [what], device, lambda: None), theirs[2:3], strict=True):
+        assert mine == pytest.approx(yours, rel=rel, abs=rel * 1e-3)
+
+
+def test_measures_of_many_models_take_little_memory():
+    """256 of H's encoders at n = 30, ten copies each on 1,000 inputs: less than 2 GiB beside them."""
+    shape = Encoder(length=30, dim=128).to(DEVICE).eval()
+    weights = {name: part.detach().repeat(256, *[1] * part.ndim) for name, part in shape.named_parameters()}
+    stack = Stacked(shape, weights, fast=True)
+    x = 1 - 2 * torch.randint(0, 2, (1000, 30), device=DEVICE).float()
+    for name, measure in usual(x).items():
+        held()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        assert len(measure.of_stack(stack)) == 256
+        assert torch.cuda.max_memory_allocated() - before < 2 << 30, name
+
+
+def test_rows_of_a_recorded_stack_resume(tmp_path):
+    x = cube.points(6).to(DEVICE, torch.float64)
+    stream = bit_streams(FUNCTIONS, 6, 32, range(4), DEVICE, torch.float64)
+
+    def run(measure, folder=None, killed_at=None):
+        def watched(step):
+            if step == killed_at:
+                raise RuntimeError("killed")
+            return stream(step)
+
+        return train_stack(encoders(), watched, recipes(), every=20, keep=7, measures=measure, folder=folder)
+
+    whole = run(usual(x))
+    plain = run({name: lambda model, own=own: own(model) for name, own in usual(x).items()})
+    for one, other in zip(whole, plain, strict=True):
+        same(one, other)
+    with pytest.raises(RuntimeError, match="killed"):
+        run(usual(x), tmp_path, killed_at=33)
+    for one, other in zip(run(usual(x), tmp_path), whole, strict=True):
+        same(one, other)

@@ -7,7 +7,8 @@ layer's blow-up on an input is the largest N over positions, and the network's t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,6 +61,24 @@ def blowup(
     >>> blowup(norm, torch.tensor([[[1.0, -1.0, 1.0, -1.0]], [[0.5, -0.5, 0.5, -0.5]]])).product
     tensor([1., 2.], dtype=torch.float64)
     """
+    norms = norms_of(model, positions)
+    n = count(inputs)
+    factors: list[Tensor] = []
+    order: tuple[str, ...] = ()
+
+    def work(start: int, stop: int) -> None:
+        nonlocal order
+        with torch.no_grad(), hookable(), watched(norms, positions) as seen:
+            model(take(inputs, torch.arange(start, stop)))
+        order, found = gathered(seen, stop - start)
+        factors.append(found.cpu())
+
+    Batches(batch).run(0, n, work)
+    return Blowup(order, torch.cat(factors) + (1 if plus_one else 0))
+
+
+def norms_of(model: nn.Module, positions: str) -> dict[str, nn.Module]:
+    """The normalisation layers by name; whatever is wrong is said here."""
     if not isinstance(model, nn.Module):
         raise InputError(f"blow-up needs a torch module, got {type(model).__name__}")
     if positions not in ("all", "last"):
@@ -68,33 +87,33 @@ def blowup(
     norms = {name: part for name, part in model.named_modules() if _is_norm(part)}
     if not norms:
         raise InputError("the model has no LayerNorm or RMSNorm")
-    n = count(inputs)
-    factors: list[Tensor] = []
-    order: list[str] = []
+    return norms
 
-    def work(start: int, stop: int) -> None:
-        seen: list[tuple[str, Tensor]] = []
 
-        def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
-            return lambda part, given, named: seen.append((name, _factor(part, _only(given, named), positions)))
+@contextmanager
+def watched(norms: dict[str, nn.Module], positions: str) -> Iterator[list[tuple[str, Tensor]]]:
+    """Within: a list that gets the name and the factors of every layer that runs."""
+    seen: list[tuple[str, Tensor]] = []
 
-        handles = [part.register_forward_pre_hook(watch(name), with_kwargs=True) for name, part in norms.items()]
-        try:
-            with torch.no_grad(), hookable():
-                model(take(inputs, torch.arange(start, stop)))
-        finally:
-            for handle in handles:
-                handle.remove()
-        if not seen:
-            raise InputError("no normalisation layer ran")
-        order[:] = [name for name, _ in seen]
-        wrong = [name for name, factor in seen if len(factor) != stop - start]
-        if wrong:
-            raise InputError(f"{wrong[0]} does not see inputs along its first axis")
-        factors.append(torch.stack([factor for _, factor in seen], -1))
+    def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        return lambda part, given, named: seen.append((name, _factor(part, _only(given, named), positions)))
 
-    Batches(batch).run(0, n, work)
-    return Blowup(tuple(order), torch.cat(factors) + (1 if plus_one else 0))
+    handles = [part.register_forward_pre_hook(watch(name), with_kwargs=True) for name, part in norms.items()]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def gathered(seen: list[tuple[str, Tensor]], rows: int) -> tuple[tuple[str, ...], Tensor]:
+    """What was watched on a batch: the layers in the order in which they ran, and their factors (rows, layers)."""
+    if not seen:
+        raise InputError("no normalisation layer ran")
+    wrong = [name for name, factor in seen if len(factor) != rows]
+    if wrong:
+        raise InputError(f"{wrong[0]} does not see inputs along its first axis")
+    return tuple(name for name, _ in seen), torch.stack([factor for _, factor in seen], -1)
 
 
 def _is_norm(part: nn.Module) -> bool:
@@ -121,8 +140,6 @@ def _factor(part: nn.Module, given: Tensor, positions: str) -> Tensor:
     epsilon = getattr(part, "eps", getattr(part, "variance_epsilon", None))
     if epsilon is None:
         epsilon = torch.finfo(given.dtype).eps  # what torch's RMSNorm uses
-    factor = 1 / torch.sqrt(spread + epsilon)
-    if not bool(torch.isfinite(factor).all()):
-        factor = factor.nan_to_num(nan=math.inf, posinf=math.inf)
-    factor = factor.reshape(len(factor), -1).cpu()
+    factor = (1 / torch.sqrt(spread + epsilon)).nan_to_num(nan=math.inf, posinf=math.inf)
+    factor = factor.reshape(len(factor), -1)
     return factor[:, -1] if positions == "last" else factor.amax(-1)

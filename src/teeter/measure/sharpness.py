@@ -8,8 +8,9 @@ the absolute difference, and ShPred, how often the answer changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +33,68 @@ KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "prediction": lambda clean, nudged: label_flip(clean, nudged).double(),
 }
 
-_TOGETHER = 1 << 26  # numbers in the copies of a model that are held at once: 256 MiB of float32
+TOGETHER = 1 << 26  # numbers in the copies of a model that are held at once: 256 MiB of float32
+
+
+@dataclass(frozen=True)
+class Nudging:
+    """How weights are nudged and what counts as a change, checked: all of `sharpness` but the running of models."""
+
+    kind: str = "direction"
+    rho: float = 0.02
+    law: str = "gaussian"
+    draws: int = 10
+    skip: Sequence[str] = ()
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"the kind is {', '.join(KINDS)}, got '{self.kind}'")
+        if self.law not in ("gaussian", "sphere"):
+            raise InputError(f"the law is 'gaussian' or 'sphere', got '{self.law}'")
+        if not (self.rho >= 0 and math.isfinite(self.rho)) or self.draws < 2:
+            raise InputError(f"rho is at least 0 and draws at least 2, got rho = {self.rho} and draws = {self.draws}")
+
+    def noise(self, weights: Mapping[str, Tensor], draws: range) -> dict[str, Tensor]:
+        """What moves in these draws, by name, and by how much: (draws, ...), made where the weights are. It is a pure
+        function of (seed, draw, number of the parameter among those that move, place in it)."""
+        moved = {name: weight.detach() for name, weight in weights.items() if not skipped(name, self.skip)}
+        if not moved:
+            raise InputError("no parameter is left to perturb")
+        steps: Iterable[Tensor] = (
+            counter.normal(
+                self.seed,
+                torch.arange(draws.start, draws.stop, device=weight.device).unsqueeze(1),
+                torch.full((), number, device=weight.device),
+                torch.arange(weight.numel(), device=weight.device),
+            )
+            for number, weight in enumerate(moved.values())
+        )
+        sizes: dict[torch.device, float | Tensor] = dict.fromkeys((part.device for part in moved.values()), self.rho)
+        if self.law == "sphere":
+            steps = list(steps)
+            squares = [torch.stack([row.square().sum() for row in step]) for step in steps]
+            length = cast(Tensor, sum(square.to(squares[0].device) for square in squares)).sqrt()
+            sizes = {device: (torch.full_like(length, self.rho) / length).unsqueeze(1).to(device) for device in sizes}
+        return {
+            name: (sizes[weight.device] * step).to(weight.dtype).reshape(-1, *weight.shape)
+            for (name, weight), step in zip(moved.items(), steps, strict=True)
+        }
+
+    def changes(self, clean: Tensor, nudged: Tensor) -> Tensor:
+        """One number a row, of outputs (rows, numbers)."""
+        return KINDS[self.kind](clean, nudged)
+
+    def estimate(self, changes: Tensor) -> Estimate:
+        """The mean of changes (draws, inputs)."""
+        draws, n = changes.shape
+        estimate = _crossed(changes, self.confidence)
+        if self.kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws
+            bound = -math.expm1(math.log((1 - self.confidence) / 2) / min(draws, n))
+            ends = (0.0, bound) if estimate.value == 0 else (1 - bound, 1.0)
+            return Estimate(estimate.value, *ends, n, self.confidence)
+        return estimate
 
 
 def sharpness(
@@ -62,32 +124,28 @@ def sharpness(
     >>> estimate.low < 0.01 < estimate.high
     True
     """
-    if kind not in KINDS:
-        raise InputError(f"the kind is {', '.join(KINDS)}, got '{kind}'")
-    if law not in ("gaussian", "sphere"):
-        raise InputError(f"the law is 'gaussian' or 'sphere', got '{law}'")
-    if not (rho >= 0 and math.isfinite(rho)) or draws < 2:
-        raise InputError(f"rho is at least 0 and draws at least 2, got rho = {rho} and draws = {draws}")
+    how = Nudging(kind, rho, law, draws, skip, confidence, seed)
     if not isinstance(model, nn.Module):
         raise InputError(f"sharpness needs a torch module, got {type(model).__name__}")
     check_mode(model)
-    n = count(inputs)
-    if n < 2:
-        raise InputError("an interval needs at least two inputs")
+    n = enough(inputs)
     changes = torch.empty(draws, n, dtype=torch.float64)
-    size = sum(weight.numel() for weight in model.parameters())
-    group = max(min(draws, _TOGETHER // max(size, 1)), 2)  # copies held at once
-    stacked = together and allows_vmap(
-        model, _copies(model, rho, law, range(2), skip, seed), take(inputs, torch.arange(1))
-    )
+    weights = dict(model.named_parameters())
+    size = sum(weight.numel() for weight in weights.values())
+    group = max(min(draws, TOGETHER // max(size, 1)), 2)  # copies held at once
+    stacked: bool | None = None
     clean: Tensor | None = None
     batches = Batches(batch, device_of(inputs))
     for first in range(0, draws, group):
-        copies = _copies(model, rho, law, range(first, min(first + group, draws)), skip, seed)
-        stack = {name: torch.stack([copy[name] for copy in copies]) for name in copies[0]} if stacked else None
-        copies = [] if stacked else copies  # the stack holds them
+        noise = how.noise(weights, range(first, min(first + group, draws)))
+        stack = {name: part.add_(weights[name].detach()) for name, part in noise.items()}
+        copies = [dict(zip(stack, parts, strict=True)) for parts in zip(*stack.values(), strict=True)]
+        if stacked is None:
+            stacked = together and allows_vmap(model, copies[:2], take(inputs, torch.arange(1)))
 
-        def work(start: int, stop: int, first: int = first, copies: Any = copies, stack: Any = stack) -> None:
+        def work(
+            start: int, stop: int, first: int = first, copies: Any = copies, stack: Any = stack if stacked else None
+        ) -> None:
             nonlocal clean
             here = take(inputs, torch.arange(start, stop))
             rows = stop - start
@@ -102,47 +160,30 @@ def sharpness(
                     nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
             assert clean is not None
             for draw, answer in enumerate(nudged):
-                changes[first + draw, start:stop] = KINDS[kind](clean[start:stop], answer.reshape(rows, -1)).cpu()
+                changes[first + draw, start:stop] = how.changes(clean[start:stop], answer.reshape(rows, -1)).cpu()
 
         batches.run(0, n, work)
-    estimate = _crossed(changes, confidence)
-    if kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws count
-        bound = -math.expm1(math.log((1 - confidence) / 2) / min(draws, n))
-        ends = (0.0, bound) if estimate.value == 0 else (1 - bound, 1.0)
-        return Estimate(estimate.value, *ends, n, confidence)
-    return estimate
+    return how.estimate(changes)
 
 
 def parameter_norm(model: nn.Module, skip: Sequence[str] = ()) -> float:
     """The Euclidean norm of all parameters, without those whose name contains one of `skip` (H section 7.1)."""
-    kept = [weight.detach().double() for name, weight in model.named_parameters() if not _skipped(name, skip)]
-    return float(torch.stack([weight.square().sum().cpu() for weight in kept]).sum().sqrt()) if kept else 0.0
+    kept = [weight.detach().double() for name, weight in model.named_parameters() if not skipped(name, skip)]
+    squares = [weight.square().sum().to(kept[0].device) for weight in kept]
+    return float(torch.stack(squares).sum().sqrt()) if kept else 0.0
 
 
-def _skipped(name: str, skip: Sequence[str]) -> bool:
+def skipped(name: str, skip: Sequence[str]) -> bool:
+    """Whether a parameter stays as it is."""
     return any(part in name for part in skip)
 
 
-def _copies(
-    model: nn.Module, rho: float, law: str, draws: range, skip: Sequence[str], seed: int
-) -> list[dict[str, Tensor]]:
-    """The perturbed parameters of these draws; noise is a pure function of (seed, draw, parameter, place)."""
-    moved = [(name, weight.detach()) for name, weight in model.named_parameters() if not _skipped(name, skip)]
-    if not moved:
-        raise InputError("no parameter is left to perturb")
-    copies = []
-    for draw in draws:
-        steps = [
-            counter.normal(seed, draw, number, torch.arange(weight.numel())) for number, (_, weight) in enumerate(moved)
-        ]
-        length = math.sqrt(sum(float(step.square().sum()) for step in steps)) if law == "sphere" else 1.0
-        copies.append(
-            {
-                name: weight + (rho / length * step).reshape(weight.shape).to(weight)
-                for (name, weight), step in zip(moved, steps, strict=True)
-            }
-        )
-    return copies
+def enough(inputs: Inputs) -> int:
+    """How many inputs there are: two at least."""
+    n = count(inputs)
+    if n < 2:
+        raise InputError("an interval needs at least two inputs")
+    return n
 
 
 def _together(model: nn.Module, stack: dict[str, Tensor], here: Inputs) -> Tensor:

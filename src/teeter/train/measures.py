@@ -3,6 +3,9 @@
 Each answers with a number, an `Estimate`, or a mapping of numbers. Batches have a fixed size here: a last bit may
 depend on it, and a resumed run is to give the same rows.
 
+All of these but `sensitivity` also measure a whole stack as one program (`of_stack`), and say of every model what they
+would say of it alone. Whoever calls `of_stack` sees to evaluation mode, as for a model.
+
 >>> import torch
 >>> from teeter import cube, perturb
 >>> x = cube.points(5)
@@ -14,56 +17,150 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, vmap
 
 from teeter import measure
 from teeter.errors import InputError, UnknownName
-from teeter.measure import Estimate, Tally
+from teeter.measure import Blowup, Estimate, Tally
 from teeter.measure.changes import answers
 from teeter.measure.forward import Batches
+from teeter.measure.stacked import stacked_answers, stacked_blowup, stacked_norm, stacked_sharpness
 from teeter.perturb import Inputs, Perturbation
 from teeter.perturb.inputs import count, device_of, take
 from teeter.train.losses import LOSSES
+from teeter.train.stack import Stacked
 
-__all__ = ["Measure", "accuracy", "blowup", "loss", "parameter_norm", "sensitivity", "sharpness"]
+__all__ = ["Measure", "OfStack", "Said", "accuracy", "blowup", "loss", "parameter_norm", "sensitivity", "sharpness"]
 
-Measure: TypeAlias = Callable[[Any], float | Estimate | Mapping[str, float]]
+Said: TypeAlias = float | Estimate | Mapping[str, float]
+Measure: TypeAlias = Callable[[Any], Said]
 
 _BATCH = 1024
 
 
-def accuracy(inputs: Inputs, labels: Tensor, *, batch: int = _BATCH) -> Measure:
+@runtime_checkable
+class OfStack(Protocol):
+    """A measure that can also be told of a stack: one answer for each of its models."""
+
+    def __call__(self, model: Any) -> Said: ...
+
+    def of_stack(self, stack: Stacked) -> Sequence[Said]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """See `accuracy`."""
+
+    inputs: Inputs
+    labels: Tensor
+    batch: int
+
+    def __call__(self, model: Callable[[Any], Any]) -> Estimate:
+        return _share(answers(_outputs(model, self.inputs, self.batch)) == self.labels)
+
+    def of_stack(self, stack: Stacked) -> list[Estimate]:
+        right = vmap(answers)(_stacked(stack, self.inputs, self.batch)) == self.labels
+        return [_share(each) for each in right.cpu()]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """See `loss`."""
+
+    inputs: Inputs
+    targets: Tensor
+    kind: str
+    batch: int
+
+    def __call__(self, model: Callable[[Any], Any]) -> float:
+        return float(LOSSES[self.kind](_outputs(model, self.inputs, self.batch), self.targets))
+
+    def of_stack(self, stack: Stacked) -> list[float]:
+        outputs = _stacked(stack, self.inputs, self.batch)
+        return vmap(LOSSES[self.kind], in_dims=(0, None))(outputs, self.targets).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """See `sharpness`."""
+
+    inputs: Inputs
+    batch: int
+    more: Mapping[str, Any]
+
+    def __call__(self, model: nn.Module) -> Estimate:
+        return measure.sharpness(model, self.inputs, batch=self.batch, **self.more)
+
+    def of_stack(self, stack: Stacked) -> list[Estimate]:
+        more = {name: value for name, value in self.more.items() if name != "together"}
+        room = {"batch": self.batch, "pairs": stack.pairs(self.inputs)}
+        return stacked_sharpness(stack.shared, stack.weights, self.inputs, **room, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class LogBlowup:
+    """See `blowup`."""
+
+    inputs: Inputs
+    batch: int
+    more: Mapping[str, Any]
+
+    def __call__(self, model: nn.Module) -> float | Estimate:
+        return self._mean(measure.blowup(model, self.inputs, batch=self.batch, **self.more))
+
+    def of_stack(self, stack: Stacked) -> list[float | Estimate]:
+        room = {"batch": self.batch, "pairs": stack.pairs(self.inputs, plain=True)}
+        return [
+            self._mean(each) for each in stacked_blowup(stack.shape, stack.weights, self.inputs, **room, **self.more)
+        ]
+
+    def _mean(self, found: Blowup) -> float | Estimate:
+        logs = found.factors.log().sum(-1)
+        if not bool(torch.isfinite(logs).all()):  # a layer without epsilon met a constant
+            return float(logs.mean())
+        return Tally(logs, torch.ones_like(logs), rate=False).estimate()
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterNorm:
+    """See `parameter_norm`."""
+
+    more: Mapping[str, Any]
+
+    def __call__(self, model: nn.Module) -> float:
+        return measure.parameter_norm(model, **self.more)
+
+    def of_stack(self, stack: Stacked) -> list[float]:
+        return stacked_norm(stack.weights, **self.more)
+
+
+def accuracy(inputs: Inputs, labels: Tensor, *, batch: int = _BATCH) -> OfStack:
     """How often the answer is the label: the largest of several logits, or the sign of a scalar for labels ±1."""
     if labels.shape != (count(inputs),):
         raise InputError(f"{count(inputs)} inputs have as many labels, got {tuple(labels.shape)}")
-
-    def measured(model: Callable[[Any], Any]) -> Estimate:
-        right = answers(_outputs(model, inputs, batch)) == labels
-        return Tally(right.double().cpu(), torch.ones(len(right))).estimate()
-
-    return measured
+    return Accuracy(inputs, labels, batch)
 
 
-def loss(inputs: Inputs, targets: Tensor, kind: str = "mse", *, batch: int = _BATCH) -> Measure:
+def loss(inputs: Inputs, targets: Tensor, kind: str = "mse", *, batch: int = _BATCH) -> OfStack:
     """The mean loss on inputs that stay the same, in evaluation mode."""
     if kind not in LOSSES:
         raise UnknownName("loss", kind, LOSSES)
-
-    def measured(model: Callable[[Any], Any]) -> float:
-        return float(LOSSES[kind](_outputs(model, inputs, batch), targets))
-
-    return measured
+    return Loss(inputs, targets, kind, batch)
 
 
 def sensitivity(
     inputs: Inputs, perturbation: Perturbation, *, budget: int = 10_000, seed: int = 0, batch: int = _BATCH, **more: Any
 ) -> Measure:
-    """`teeter.sensitivity` within so many forwards; `more` are its other arguments, such as `precision`, `change`."""
+    """`teeter.sensitivity` within so many forwards; `more` are its other arguments, such as `precision`, `change`.
+
+    The models of a stack are measured one after the other.
+    """
     return partial(
         measure.sensitivity,
         inputs=inputs,
@@ -82,29 +179,26 @@ def sharpness(
     seed: int = 0,
     batch: int = _BATCH,
     **more: Any,
-) -> Measure:
+) -> OfStack:
     """`teeter.sharpness`; `more` are its other arguments, such as `rho` and `draws`."""
-    return partial(measure.sharpness, inputs=inputs, kind=kind, seed=seed, batch=batch, **more)
+    return Sharpness(inputs, batch, {"kind": kind, "seed": seed, **more})
 
 
-def blowup(inputs: Inputs, *, batch: int = _BATCH, **more: Any) -> Measure:
+def blowup(inputs: Inputs, *, batch: int = _BATCH, **more: Any) -> OfStack:
     """The logarithm of the network's blow-up, mean over inputs: where sharpness grows, this does (H Eq. 5, Figure 10).
 
     `more` are the other arguments of `teeter.blowup`, such as `positions`.
     """
-
-    def measured(model: nn.Module) -> float | Estimate:
-        logs = measure.blowup(model, inputs, batch=batch, **more).factors.log().sum(-1)
-        if not bool(torch.isfinite(logs).all()):  # a layer without epsilon met a constant
-            return float(logs.mean())
-        return Tally(logs, torch.ones_like(logs), rate=False).estimate()
-
-    return measured
+    return LogBlowup(inputs, batch, more)
 
 
-def parameter_norm(**more: Any) -> Measure:
+def parameter_norm(**more: Any) -> OfStack:
     """`teeter.parameter_norm`; `more` is its `skip`."""
-    return partial(measure.parameter_norm, **more)
+    return ParameterNorm(more)
+
+
+def _share(right: Tensor) -> Estimate:
+    return Tally(right.double().cpu(), torch.ones(len(right))).estimate()
 
 
 def _outputs(model: Callable[[Any], Any], inputs: Inputs, batch: int) -> Tensor:
@@ -117,3 +211,8 @@ def _outputs(model: Callable[[Any], Any], inputs: Inputs, batch: int) -> Tensor:
     with torch.no_grad():
         Batches(batch, device_of(inputs)).run(0, count(inputs), work)
     return torch.cat(found)
+
+
+def _stacked(stack: Stacked, inputs: Inputs, batch: int) -> Tensor:
+    with torch.no_grad():
+        return stacked_answers(stack.shared, stack.weights, inputs, batch=batch, pairs=stack.pairs(inputs))

@@ -1,8 +1,9 @@
-"""One row of a run: what every measure says of the model, without a trace left in training."""
+"""Rows of a run: what every measure says of a model, or of each in a stack, without a trace left in training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure import Estimate
-from teeter.train.measures import Measure
+from teeter.train.measures import Measure, OfStack, Said
+from teeter.train.stack import Stack, Stacked
 from teeter.train.state import own_randomness
 
-__all__ = ["measured", "undisturbed"]
+__all__ = ["measured", "measured_stack", "undisturbed"]
 
 
 def measured(model: nn.Module, measures: Mapping[str, Measure], device: torch.device) -> dict[str, float]:
@@ -25,10 +27,65 @@ def measured(model: nn.Module, measures: Mapping[str, Measure], device: torch.de
     >>> measured(line, {"half": half, "size": lambda model: {"in": 1, "out": 1}}, torch.device("cpu"))
     {'half': 0.5, 'half_low': 0.4, 'half_high': 0.6, 'size_in': 1.0, 'size_out': 1.0}
     """
-    row: dict[str, float] = {}
+    found = {}
     for name, measure in measures.items():
         with undisturbed(model, device):
-            columns = _columns(name, measure(model))
+            found[name] = _columns(name, measure(model))
+    return _row(measures, found)
+
+
+def measured_stack(
+    stack: Stack,
+    places: Sequence[int],
+    measures: Sequence[Mapping[str, Measure]],
+    device: torch.device,
+    pause: Callable[[], None],
+) -> list[dict[str, float]]:
+    """The columns of a row for each of the models at these places, which have these measures.
+
+    A measure that can be told of a stack is told of all models that have this very one under a name at once, unless
+    torch cannot batch what it does; any other is told of one model after the other. `pause` is called between.
+    """
+    found: list[dict[str, dict[str, float]]] = [{} for _ in places]
+    parts: dict[tuple[int, ...], Stacked] = {}  # of the stack, that share a measure
+    for name, measure in {(name, id(each)): (name, each) for own in measures for name, each in own.items()}.values():
+        if not isinstance(measure, OfStack):
+            continue
+        sharing = [i for i, own in enumerate(measures) if own.get(name) is measure]
+        these = tuple(places[i] for i in sharing)
+        if these not in parts:
+            parts[these] = stack.some(these)
+        said = _at_once(parts[these], measure, device)
+        if said is not None:
+            if len(said) != len(sharing):
+                raise InputError(f"'{name}' was told of {len(sharing)} models and gave {len(said)} answers")
+            for i, one in zip(sharing, said, strict=True):
+                found[i][name] = _columns(name, one)
+        pause()
+    alone: nn.Module | None = None
+    for place, own, known in zip(places, measures, found, strict=True):
+        rest = {name: measure for name, measure in own.items() if name not in known}
+        if rest:
+            alone = stack.put(place, copy.deepcopy(stack.shape) if alone is None else alone)
+            for name, measure in rest.items():
+                known |= {name: measured(alone, {name: measure}, device)}
+            pause()
+    return [_row(own, known) for own, known in zip(measures, found, strict=True)]
+
+
+def _at_once(stack: Stacked, measure: OfStack, device: torch.device) -> Sequence[Said] | None:
+    """What a measure says of each model, or None where it has to be told of one after the other."""
+    try:
+        with undisturbed(stack.shape, device):
+            return measure.of_stack(stack)
+    except (RuntimeError, TypeError, ValueError, MemoryError):  # torch says in many ways that it cannot batch a model
+        return None  # and where the measure is what is wrong, it says so of the first
+
+
+def _row(order: Mapping[str, Any], found: Mapping[str, dict[str, float]]) -> dict[str, float]:
+    row: dict[str, float] = {}
+    for name in order:
+        columns = found[name]
         if shared := sorted(row.keys() & columns.keys()):
             raise InputError(f"two measures give the column {shared[0]}: name one of them differently")
         row |= columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,19 +12,66 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.measure.forward import unfused
-from teeter.train.stacked_encoder import serves, stacked_encoder
+from teeter.measure.room import pairs_at_once
+from teeter.perturb.inputs import Inputs
+from teeter.train.stacked_encoder import check_bits, serves, stacked_encoder
 from teeter.train.state import fingerprint
 
-__all__ = ["Stack", "flattened", "places", "plain_answers", "shape_of"]
+__all__ = ["Stack", "Stacked", "flattened", "places", "plain_answers", "shape_of"]
 
 Weights = dict[str, Tensor]
 
 _LINE = 32  # numbers; matrix products are slow on weights that do not begin where a line of memory does
 
 
-class Stack:
-    """K models of one shape: `flat` has a row for the trained parameters of each (see `flattened`), and `weights` are
-    its views by name, each (K, ...), and those that are not trained.
+class Stacked:
+    """K models of one shape that are looked at: `weights` are (K, ...) by name, in the order of the shape's own."""
+
+    def __init__(self, shape: nn.Module, weights: Weights, fast: bool) -> None:
+        self.shape, self.fast = shape, fast
+        self.weights = {name: weights[name] for name, _ in shape.named_parameters()}
+        self._pairs: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.weights.values())))
+
+    def __call__(self, inputs: Any) -> Tensor:
+        """Each model's answers to its own inputs: (K, batch, ...)."""
+        if self.fast:
+            return stacked_encoder(self.shape, self.weights, inputs)
+        return plain_answers(self.shape, self.weights, inputs)
+
+    def shared(self, weights: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
+        """The answers to the same inputs of models like these, of any number and with any weights."""
+        if self.fast and isinstance(inputs, Tensor):
+            check_bits(self.shape, inputs)
+            models = len(next(iter(weights.values())))
+            return stacked_encoder(self.shape, dict(weights), inputs.expand(models, *inputs.shape))
+        return plain_answers(self.shape, dict(weights), inputs, shared=True)
+
+    def pairs(self, inputs: Inputs, plain: bool = False) -> int:
+        """How many pairs of models and inputs there is room for at once, in `shared` or in `plain_answers`."""
+        parts = {"": inputs} if isinstance(inputs, Tensor) else inputs
+        key = plain, *((name, part.dtype, part.shape[1:]) for name, part in parts.items())
+        if key not in self._pairs:
+            one = {name: part.detach()[:1] for name, part in self.weights.items()}
+            program = partial(plain_answers, self.shape, one, shared=True) if plain else partial(self.shared, one)
+            self._pairs[key] = pairs_at_once(program, inputs)
+        return self._pairs[key]
+
+    def some(self, places: Sequence[int]) -> Stacked:
+        """The models at these places."""
+        if list(places) == list(range(len(self))):
+            return self
+        index = torch.tensor(places, device=next(iter(self.weights.values())).device)
+        made = Stacked(self.shape, {name: part.detach()[index] for name, part in self.weights.items()}, self.fast)
+        made._pairs = self._pairs
+        return made
+
+
+class Stack(Stacked):
+    """K models of one shape that are trained: `flat` has a row for the trained parameters of each (see `flattened`);
+    `weights` are its views by name, each (K, ...), and those that are not trained.
 
     >>> models = [nn.Linear(3, 2) for _ in range(4)]
     >>> stack = Stack(models)
@@ -36,18 +84,18 @@ class Stack:
     def __init__(self, models: Sequence[nn.Module]) -> None:
         if not models or len({id(model) for model in models}) < len(models):
             raise InputError(f"a stack holds at least one model and each of them once, got {len(models)}")
-        shape = shape_of(models[0])
+        common = shape_of(models[0])
         for model in models[1:]:
-            if shape_of(model) != shape:
+            if shape_of(model) != common:
                 raise InputError(f"a stack holds models of one shape, got\n{models[0]}\nand\n{model}")
         if any(True for _ in models[0].buffers()):
             raise InputError(f"{type(models[0]).__name__} has buffers, such as running averages: train it alone")
         trained = {name: part for name, part in models[0].named_parameters() if part.requires_grad}
         if len({part.dtype for part in trained.values()}) != 1:
             raise InputError(f"a stack has weights to train, of one type; {type(models[0]).__name__} has not")
-        self.shape = copy.deepcopy(models[0])
-        if not self.shape.training:  # as in the loop
-            self.shape.train()
+        shape = copy.deepcopy(models[0])
+        if not shape.training:  # as in the loop
+            shape.train()
         each = [dict(model.named_parameters()) for model in models]
         self.flat = torch.stack([flattened([own[name].detach() for name in trained]) for own in each])
         self.trained = {
@@ -55,17 +103,7 @@ class Stack:
             for name, place in places(trained).items()
         }
         still = {name: torch.stack([own[name].detach() for own in each]) for name in each[0] if name not in trained}
-        self.weights = self.trained | still
-        self.fast = serves(self.shape)
-
-    def __len__(self) -> int:
-        return len(self.flat)
-
-    def __call__(self, inputs: Any) -> Tensor:
-        """Each model's answers to its own inputs: (K, batch, ...)."""
-        if self.fast:
-            return stacked_encoder(self.shape, self.weights, inputs)
-        return plain_answers(self.shape, self.weights, inputs)
+        super().__init__(shape, self.trained | still, serves(shape))
 
     def put(self, k: int, model: nn.Module) -> nn.Module:
         """Fill a model of the same shape with the weights of model k as they are now."""
@@ -116,15 +154,16 @@ def places(parts: Mapping[str, Tensor]) -> dict[str, slice]:
     return found
 
 
-def plain_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:
-    """Any model without buffers, batched over its weights by torch: what every faster program is tested against."""
+def plain_answers(shape: nn.Module, weights: Weights, inputs: Any, shared: bool = False) -> Tensor:
+    """Any model without buffers, batched over its weights by torch: what every faster program is tested against. Each
+    model has inputs of its own, or all have the same, `shared`."""
 
     def alone(own: Weights, batch: Any) -> Tensor:
         answer = torch.func.functional_call(shape, own, (batch,))
         return getattr(answer, "logits", answer)
 
     with unfused():
-        return torch.vmap(alone, randomness="different")(weights, inputs)
+        return torch.vmap(alone, in_dims=(0, None if shared else 0), randomness="different")(weights, inputs)
 
 
 def shape_of(model: nn.Module) -> tuple[Any, ...]:

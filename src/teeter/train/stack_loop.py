@@ -37,7 +37,8 @@ def train_stack(
     stream gives), rate and weight decay.
 
     Recipes may differ in rate, schedule, warmup and weight decay. Rows, measures, `folder` and Ctrl-C are as in
-    `train`; a measure is told of one model after the other, and each model may have measures of its own. A model whose
+    `train`, and each model may have measures of its own. Ready-made ones but `sensitivity` are told of all models that
+    share the very measure at once, with the same answers; any other is told of one model after the other. A model whose
     loss is no longer finite does not disturb the others: it ends with `stopped="diverged"` and the rows it had. A model
     whose row satisfies `until` ends there, with `stopped="until"`; once half of the models have ended, the rest go on
     as a smaller stack. Models without buffers can be stacked; dropout is drawn for each, but not as the loop draws it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +18,7 @@ from teeter.train.interrupts import Interrupts
 from teeter.train.loop import Trained, checked, row_steps
 from teeter.train.measures import Measure
 from teeter.train.recipe import Recipe, rate_at, stackable
-from teeter.train.rows import measured
+from teeter.train.rows import measured_stack
 from teeter.train.run import Row
 from teeter.train.stack import Stack, flattened, places
 from teeter.train.stack_step import StackStep, facts_of
@@ -111,16 +110,17 @@ class StackRun:
         losses = self.seen[: self.step - max(self.latest, 0), : len(self.aboard)].cpu()
         self.seconds += self.lap()
         sound = torch.isfinite(losses).all(0) & torch.isfinite(self.stack.flat).all(1).cpu()
-        alone = copy.deepcopy(self.stack.shape)
-        fresh: dict[int, Row] = {}
-        for place, k in enumerate(self.aboard):
-            if k in self.ended or not sound[place]:
-                continue
-            loss = float(losses[:, place].mean()) if len(losses) else None
-            row = {"step": self.step, "loss": loss, "rate": rate_at(self.recipes[k], max(self.step - 1, 0))}
-            fresh[k] = row | measured(self.stack.put(place, alone), self.measures[k], self.device)
+        places = [place for place, k in enumerate(self.aboard) if k not in self.ended and sound[place]]
+        measures = [self.measures[self.aboard[place]] for place in places]
+
+        def pause() -> None:
             if interrupts.asked:  # a measure may answer an interrupt with what it has seen by then
                 raise KeyboardInterrupt
+
+        fresh: dict[int, Row] = {}
+        for place, row in zip(places, measured_stack(self.stack, places, measures, self.device, pause), strict=True):
+            k, loss = self.aboard[place], float(losses[:, place].mean()) if len(losses) else None
+            fresh[k] = {"step": self.step, "loss": loss, "rate": rate_at(self.recipes[k], max(self.step - 1, 0)), **row}
         for place, k in enumerate(self.aboard):
             if k in fresh:
                 self.rows[k].append(fresh[k])

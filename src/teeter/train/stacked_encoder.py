@@ -26,9 +26,10 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.models import Encoder
 from teeter.models.block import Block
+from teeter.models.embedding import token_numbers
 from teeter.train.one_query import one_query
 
-__all__ = ["serves", "stacked_encoder", "unseen"]
+__all__ = ["check_bits", "serves", "stacked_encoder", "unseen"]
 
 Weights = dict[str, Tensor]
 
@@ -69,6 +70,11 @@ _OWN = {"training", "_parameters", "_buffers", "_modules"}  # compared by their 
 def unseen(model: nn.Module) -> set[str]:
     """The weights that the answer does not depend on, and of which only rounding could tell."""
     return {f"layers.{len(cast(Encoder, model).layers) - 1}.attention.key.bias"}
+
+
+def check_bits(model: nn.Module, bits: Tensor) -> None:
+    """Raise where the model alone would: the program below takes whatever it is given for bits."""
+    cast(Encoder, model).embedding(token_numbers(bits)[:1])
 
 
 def stacked_encoder(model: nn.Module, weights: Weights, bits: Tensor) -> Tensor:
