@@ -280,7 +280,7 @@ def main() -> None:
     if device.type == "cuda":
         if (device.index or 0) >= torch.cuda.device_count():
             parser.error(f"'{given.device}' is not there: torch sees {torch.cuda.device_count()} CUDA devices")
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(device.index or 0)
     ratios, tables = (on_gpu if device.type == "cuda" else on_cpu)(device, given.quick, trials)
     for name, value in ratios.items():
         bounds = {"at least": CLAIMS, "at most": AT_MOST}
