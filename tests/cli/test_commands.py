@@ -63,7 +63,8 @@ def test_study_run_show_report(teeter, tmp_path):
     code, out, _ = teeter("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here", "--json")
     answer = json.loads(out)
     assert code == 0
-    assert set(answer) == {"study", "tier", "seconds", "claims"}
+    assert set(answer) == {"study", "tier", "runs", "of", "seconds", "claims"}
+    assert answer["runs"] == answer["of"] == len(STUDIES["hahn2024/functions"].specs("smoke"))
     assert (answer["study"], answer["tier"]) == ("hahn2024/functions", "smoke")
     assert all(set(c) == {"claim", "published", "measured", "low", "high", "verdict"} for c in answer["claims"])
     code, out, _ = teeter("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here")
@@ -78,6 +79,17 @@ def test_study_run_show_report(teeter, tmp_path):
     page = (tmp_path / "site" / "index.html").read_text()
     assert "hahn2024/functions" in page
     assert "<h2>Not run</h2>" in page
+
+
+def test_a_study_in_slices_and_packed(teeter, tmp_path):
+    how = ("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here")
+    assert teeter(*how, "--seconds", "0")[1].strip().endswith("of 40 runs are done: the same command goes on")
+    assert teeter("study", "pack", "hahn2024/functions", "--store", "there")[0] == 2
+    assert "5 reproduced" in teeter(*how)[1]
+    code, out, _ = teeter("study", "pack", "hahn2024/functions", "--store", "here")
+    assert (code, out) == (0, "here/hahn2024/functions/runs.jsonl.gz\n")
+    assert len(list((tmp_path / "here" / "hahn2024" / "functions").iterdir())) == 1
+    assert "5 reproduced" in teeter("study", "show", "hahn2024/functions", "--store", "here")[1]
 
 
 def test_store_from_the_environment(teeter, monkeypatch, tmp_path):

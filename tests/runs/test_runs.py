@@ -6,14 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 import teeter
 from teeter.errors import InputError
-from teeter.runs import Run, Store, digest, execute, fields_of, provenance
+from teeter.runs import Run, Store, Together, digest, execute, fields_of, provenance
 
 
 @dataclass(frozen=True)
@@ -216,3 +216,87 @@ def test_commit_is_that_of_the_checkout_and_of_no_other_repository(tmp_path):
     (package / "__init__.py").write_text("changed = True\n")
     assert provenance._commit(package) == clean + "+"
     assert provenance._version("no-such-package") is None
+
+
+def doubled(asked):
+    def run(specs, folder):
+        asked.append([spec.n for spec in specs])
+        folder.mkdir()
+        return [[{"value": spec.n * 2}] for spec in specs]
+
+    return Together(key=lambda spec: spec.n % 2, run=run, most=2)
+
+
+def test_specs_of_one_kind_are_run_together(tmp_path):
+    store, asked, told = Store(tmp_path), [], []
+    alone = lambda spec: pytest.fail("not one by one")  # noqa: E731
+    specs = [Spec(n) for n in range(1, 7)]
+    keys = execute(store, "room/study", 1, alone, specs, told.append, doubled(asked))
+    assert asked == [[1, 3], [5], [2, 4], [6]]
+    assert told == [0, 1, 2, 3, 4, 5, 6]
+    assert store.table("room/study", keys).value.tolist() == [2, 4, 6, 8, 10, 12]
+    assert [run.provenance["together"] for run in store.runs("room/study", keys)] == [2, 2, 2, 2, 1, 1]
+    assert not list(tmp_path.rglob("*under-way*"))
+
+
+def test_what_is_under_way_stays_for_the_next_call(tmp_path):
+    store, seen = Store(tmp_path), []
+
+    def run(specs, folder):
+        seen.append(folder.exists())
+        folder.mkdir(exist_ok=True)
+        if len(seen) == 1:
+            raise RuntimeError("lightning")
+        return [[{"value": 0}] for _ in specs]
+
+    together = Together(key=lambda spec: 0, run=run, most=3)
+    with pytest.raises(RuntimeError, match="lightning"):
+        execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
+    execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
+    assert seen == [False, True]
+    assert not list(tmp_path.rglob("*under-way*"))
+
+
+def test_nothing_is_begun_once_the_time_is_over(tmp_path):
+    store, asked = Store(tmp_path), []
+    specs, together = [Spec(n) for n in range(1, 7)], doubled(asked)
+
+    def slow(specs, folder):
+        time.sleep(0.3)
+        return together.run(specs, folder)
+
+    execute(store, "room/study", 1, list, specs, together=replace(together, run=slow), seconds=0.25)
+    assert asked == [[1, 3]]
+    execute(store, "room/study", 1, list, specs, together=together, seconds=100)
+    assert asked == [[1, 3], [2, 4], [6], [5]]
+
+
+def test_packed_runs_are_read_as_before(tmp_path):
+    store = Store(tmp_path)
+    keys = execute(store, "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(1), Spec(2)])
+    before = list(store.runs("room/study"))
+    place = store.pack("room/study")
+    assert [found.name for found in place.parent.iterdir()] == [place.name]
+    for each in (store, Store(tmp_path)):
+        assert list(each.runs("room/study")) == before
+        assert each.has("room/study", keys[1]) and not each.has("room/study", "0" * 16)
+        assert each.load("room/study", keys[0]) == store.load("room/study", keys[0])
+    more = execute(store, "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(2), Spec(3)])
+    assert [found.stem for found in place.parent.glob("*.json")] == more[1:]  # only what was missing
+    first = place.read_bytes()
+    store.pack("room/study")
+    assert store.table("room/study", [keys[0], *more]).value.tolist() == [1, 2, 3]
+    assert place.read_bytes() != first
+    again = place.read_bytes()
+    assert store.pack("room/study").read_bytes() == again
+    with pytest.raises(InputError, match="no run 0000000000000000"):
+        store.load("room/study", "0" * 16)
+
+
+def test_a_damaged_pack_is_named(tmp_path):
+    store = Store(tmp_path)
+    execute(store, "room/study", 1, lambda spec: [{"value": 1}], [Spec(1)])
+    place = store.pack("room/study")
+    place.write_bytes(place.read_bytes()[:20])
+    with pytest.raises(InputError, match=r"runs.jsonl.gz is damaged"):
+        list(store.runs("room/study"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teeter.runs import Store
     from teeter.studies import Outcome, Study
 
-__all__ = ["cite", "demo", "report", "study_list", "study_run", "study_show"]
+__all__ = ["cite", "demo", "report", "study_list", "study_pack", "study_run", "study_show"]
 
 study_app = typer.Typer(help="The experiments of both papers: list them, run them, show what came out.")
 app.add_typer(study_app, name="study")
@@ -69,6 +69,10 @@ def study_run(
     name: Annotated[str, typer.Argument(help="A name from `teeter study list`.")],
     tier: Annotated[str, typer.Option("--tier", help="smoke (seconds), small (minutes) or paper.")] = "small",
     store: StoreOption = DEFAULT_STORE,
+    within: Annotated[
+        float | None,
+        typer.Option("--seconds", min=0, help="Begin nothing more once so many are over; the next call goes on."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a study, or what is left of it, and judge its claims. Safe to interrupt at any moment."""
@@ -79,13 +83,33 @@ def study_run(
     study = find(name)
     study.specs(tier)  # an unknown tier is an error before any work
     start = time.perf_counter()
-    outcome = _execute(study, tier, Store(store))
+    outcome = _execute(study, tier, Store(store), within)
     seconds = round(time.perf_counter() - start, 3)
+    done, of = len(outcome.provenance), len(study.specs(tier))
     if as_json:
         claims = [judgement.record() for judgement in outcome.judgements]
-        print_json({"study": study.name, "tier": tier, "seconds": seconds, "claims": claims})
+        told = {"study": study.name, "tier": tier, "runs": done, "of": of, "seconds": seconds}
+        print_json({**told, "claims": claims})
+    elif done < of:
+        Console().print(f"{done} of {of} runs are done: the same command goes on")
     else:
         Console().print(claims_table(outcome))
+
+
+@study_app.command("pack")
+def study_pack(
+    name: Annotated[str, typer.Argument(help="A name from `teeter study list`.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Put the finished runs of a study into one compressed file, as results are kept with a project."""
+    from teeter.errors import InputError
+    from teeter.runs import Store
+    from teeter.studies import find
+
+    study = find(name)
+    if not any(store.joinpath(study.name).glob("[!.]*.json*")):
+        raise InputError(f"no run of {study.name} in {store}: teeter study run {study.name} --tier smoke")
+    print(Store(store).pack(study.name))
 
 
 @study_app.command("show")
@@ -151,10 +175,10 @@ def cite(
     print("\n\n".join(PAPERS[key].bibtex() for key in keys))
 
 
-def _execute(study: Study, tier: str, store: Store) -> Outcome:
+def _execute(study: Study, tier: str, store: Store, seconds: float | None = None) -> Outcome:
     store.prepare(study.name)  # a folder that cannot be written is an error before any work
     with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
-        return study.execute(tier, store, finished)
+        return study.execute(tier, store, finished, seconds)
 
 
 @contextmanager

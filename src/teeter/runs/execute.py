@@ -1,18 +1,34 @@
-"""Run what is not in the store yet, one after the other, in this process."""
+"""Run what is not in the store yet, in this process: one after the other, or many at once where that is faster."""
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
 from teeter.runs.store import Run, Store
 
-__all__ = ["execute"]
+__all__ = ["Rows", "Together", "execute"]
 
-Rows = Iterable[dict[str, Any]]
+Rows: TypeAlias = Iterable[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Together:
+    """How specs are run many at once: those of one key, `most` at a time.
+
+    `run(specs, folder)` gives the rows of each, in their order. The folder is for what is under way: a run that is
+    killed finds there what it left, and once it is done the folder is removed.
+    """
+
+    key: Callable[[Any], Hashable]
+    run: Callable[[Sequence[Any], Path], Sequence[Rows]]
+    most: int
 
 
 def execute(
@@ -22,23 +38,46 @@ def execute(
     run: Callable[[Any], Rows],
     specs: Sequence[Any],
     finished: Callable[[int], None] = lambda count: None,
+    together: Together | None = None,
+    seconds: float | None = None,
 ) -> list[str]:
-    """The keys of all specs, every one of them in the store on return.
+    """The keys of all specs, every one of them in the store on return, unless `seconds` were over first: then nothing
+    more is begun.
 
-    `finished` is told how many are done, first those found and then one by one. What is saved stays saved,
-    whatever happens to this process; calling again goes on from there.
+    `finished` is told how many are done, first those found and then as they come. What is saved stays saved, whatever
+    happens to this process; calling again goes on from there.
     """
+    begin = time.perf_counter()
     store.prepare(study)
     keys = [digest(study, revision, spec) for spec in specs]
     missing = [(key, spec) for key, spec in zip(keys, specs, strict=True) if not store.has(study, key)]
     done = len(keys) - len(missing)
     finished(done)
-    for key, spec in missing:
-        before = capture()
-        start = time.perf_counter()
-        rows = list(run(spec))
-        seconds = round(time.perf_counter() - start, 6)
-        store.save(Run(study, key, fields_of(spec), rows, {**before, "seconds": seconds, "revision": revision}))
-        done += 1
-        finished(done)
+    for group in _groups(missing, together):
+        if seconds is not None and time.perf_counter() - begin > seconds:
+            break
+        before, start = capture(), time.perf_counter()
+        if together is None:
+            found = [list(run(spec)) for _, spec in group]
+        else:
+            folder = store.under_way(study, group[0][0])
+            found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+        each = round((time.perf_counter() - start) / len(group), 6)
+        origin = {**before, "seconds": each, "together": len(group), "revision": revision}
+        for (key, spec), rows in zip(group, found, strict=True):
+            store.save(Run(study, key, fields_of(spec), rows, origin))
+            done += 1
+            finished(done)
+        shutil.rmtree(store.under_way(study, group[0][0]), ignore_errors=True)
     return keys
+
+
+def _groups(missing: list[tuple[str, Any]], together: Together | None) -> Iterator[list[tuple[str, Any]]]:
+    """What is run at once, in the order of the first of each."""
+    found: dict[Hashable, list[tuple[str, Any]]] = {}
+    for key, spec in missing:
+        found.setdefault(key if together is None else together.key(spec), []).append((key, spec))
+    size = 1 if together is None else together.most
+    for group in found.values():
+        for first in range(0, len(group), size):
+            yield group[first : first + size]

@@ -1,4 +1,4 @@
-"""A folder of finished runs, one file each.
+"""A folder of finished runs, one file each; a study's runs may be packed into one.
 
 A run is written to a hidden file beside its place, flushed to the disk, and renamed into place. Renaming within a
 folder is atomic on local and network file systems alike, so at every moment a run is there whole or not at all,
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teeter.errors import InputError
+from teeter.runs.pack import NAME, read_pack, write_pack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,12 +58,17 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"a store is a folder, got the file {self.folder}")
+        self._packs: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {}
 
     def path(self, study: str, key: str) -> Path:
         return self.folder / study / f"{key}.json"
 
+    def under_way(self, study: str, key: str) -> Path:
+        """A folder for what a run, or the first of several at once, has not finished; it need not be there."""
+        return self.folder / study / f".{key}.under-way"
+
     def has(self, study: str, key: str) -> bool:
-        return self.path(study, key).exists()
+        return self.path(study, key).exists() or key in self._packed(study)
 
     def save(self, run: Run) -> Path:
         """Put a finished run in its place, in one step that cannot be half done."""
@@ -85,10 +91,10 @@ class Store:
         """A finished run, or an error that names the file if something other than teeter has damaged it."""
         place = self.path(study, key)
         try:
-            run = Run(**json.loads(place.read_text(encoding="utf-8")))
-        except FileNotFoundError:
+            run = Run(**json.loads(place.read_text(encoding="utf-8")) if place.exists() else self._packed(study)[key])
+        except (FileNotFoundError, KeyError):
             raise InputError(f"no run {key} of {study} in {self.folder}") from None
-        except (ValueError, TypeError, KeyError) as problem:
+        except (ValueError, TypeError) as problem:
             raise InputError(f"{place} is damaged ({problem}): delete it and run the study again") from None
         if (run.study, run.key) != (study, key):
             raise InputError(f"{place} holds the run {run.study}/{run.key}: put it back in its place")
@@ -97,9 +103,35 @@ class Store:
     def runs(self, study: str, keys: Iterable[str] | None = None) -> Iterator[Run]:
         """The finished runs of a study, in the order of the keys given, or all of them by key."""
         if keys is None:
-            keys = sorted(place.stem for place in (self.folder / study).glob("[!.]*.json"))
+            keys = sorted({*self._loose(study), *self._packed(study)})
         for key in keys:
             yield self.load(study, key)
+
+    def pack(self, study: str) -> Path:
+        """Put all runs of a study into one compressed file. Whoever is killed in here leaves every run there once or
+        twice, the same."""
+        loose = self._loose(study)
+        place = self.folder / study / NAME
+        write_pack(place, [asdict(run) for run in self.runs(study)])
+        for key in loose:
+            self.path(study, key).unlink()
+        return place
+
+    def _loose(self, study: str) -> list[str]:
+        """The keys of runs that have a file of their own."""
+        return [place.stem for place in (self.folder / study).glob("[!.]*.json")]
+
+    def _packed(self, study: str) -> dict[str, dict[str, Any]]:
+        """The runs in the study's pack, read once as long as it stays as it is."""
+        place = self.folder / study / NAME
+        try:
+            found = place.stat()
+        except FileNotFoundError:
+            return {}
+        state = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if self._packs.get(study, (None,))[0] != state:
+            self._packs[study] = (state, read_pack(place))
+        return self._packs[study][1]
 
     def table(self, study: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
         """One tidy table: a line for each row of each run, with the run's key, its spec and its seconds."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from teeter.errors import UnknownName
 from teeter.measure import Estimate
-from teeter.runs import Store, digest, execute, tidy
+from teeter.runs import Store, Together, digest, execute, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +94,7 @@ class Study:
     figure: Callable[[pd.DataFrame], Figure]
     claims: Sequence[Claim]
     departures: Sequence[str]
+    together: Together | None = None  # how many specs are run at once; else one by one
 
     def specs(self, tier: str) -> Sequence[Any]:
         if tier not in self.tiers:
@@ -103,9 +104,16 @@ class Study:
     def keys(self, tier: str) -> list[str]:
         return [digest(self.name, self.revision, spec) for spec in self.specs(tier)]
 
-    def execute(self, tier: str, store: Store, finished: Callable[[int], None] = lambda count: None) -> Outcome:
-        """Run what the tier still lacks, then judge it."""
-        execute(store, self.name, self.revision, self.run, self.specs(tier), finished)
+    def execute(
+        self,
+        tier: str,
+        store: Store,
+        finished: Callable[[int], None] = lambda count: None,
+        seconds: float | None = None,
+    ) -> Outcome:
+        """Run what the tier still lacks, then judge it. Once `seconds` are over, nothing more is begun."""
+        specs = self.specs(tier)
+        execute(store, self.name, self.revision, self.run, specs, finished, self.together, seconds)
         return self.outcome(tier, store)
 
     def outcome(self, tier: str, store: Store) -> Outcome:
