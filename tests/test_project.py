@@ -42,9 +42,16 @@ def test_changelog_has_its_extra_heading():
     assert "### Numbers changed" in (ROOT / "CHANGELOG.md").read_text()
 
 
+WAITING: set[str] = set()  # studies whose paper tier has not been run yet
+
+
 def test_every_study_comes_with_its_paper_tier():
     """So that a clone shows them without running anything; a new revision needs new results."""
+    assert STUDIES.keys() >= WAITING
     for study in STUDIES.values():
+        if study.name in WAITING:
+            assert study.best(Store(ROOT / "results")) is None, f"{study.name} waits no longer"
+            continue
         outcome = study.best(Store(ROOT / "results"))
         assert outcome is not None, study.name
         assert outcome.tier == "paper"

@@ -66,6 +66,7 @@ def usual(kind, dtype=torch.float64, batch=7):
         "direction": measures.sharpness(x, draws=4, rho=0.1, batch=batch, seed=3),
         "output": measures.sharpness(x, "output", law="sphere", skip=("head",), draws=5, batch=batch),
         "prediction": measures.sharpness(x, "prediction", rho=0.3, confidence=0.8, together=False, batch=batch),
+        "rise": measures.sharpness(x, "rise", targets=x[:, : 3 if several else 1], rho=0.1, batch=batch),
         "steady": measures.sharpness(x, "prediction", rho=1e-12, batch=batch),
         "blowup": measures.blowup(x, batch=batch),
         "more": measures.blowup(x, positions="last", plus_one=True),

@@ -2,7 +2,8 @@
 
 H Eq. 15, the average direction sharpness: E_x E_Delta |T_{theta + Delta}(x) - T_theta(x)|^2 over Delta on a sphere of
 radius rho, or, as H's experiments have it, Gaussian with standard deviation rho. V section 7.2: ShOp, the same with
-the absolute difference, and ShPred, how often the answer changes.
+the absolute difference, and ShPred, how often the answer changes. H's released code takes the rise of the squared
+error, E_Delta MSE(theta + Delta) - MSE(theta), which is Eq. 15 where the fit is perfect.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from teeter.perturb.inputs import count, device_of, take
 
 __all__ = ["parameter_norm", "sharpness"]
 
-KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "direction": lambda clean, nudged: (clean - nudged).double().square().flatten(1).sum(-1),
-    "output": lambda clean, nudged: (clean - nudged).double().abs().flatten(1).sum(-1),
-    "prediction": lambda clean, nudged: label_flip(clean, nudged).double(),
+KINDS: dict[str, Callable[[Tensor, Tensor, Any], Tensor]] = {
+    "direction": lambda clean, nudged, _: (clean - nudged).double().square().flatten(1).sum(-1),
+    "output": lambda clean, nudged, _: (clean - nudged).double().abs().flatten(1).sum(-1),
+    "prediction": lambda clean, nudged, _: label_flip(clean, nudged).double(),
+    "rise": lambda clean, nudged, targets: _error(nudged, targets) - _error(clean, targets),
 }
 
 TOGETHER = 1 << 26  # numbers in the copies of a model that are held at once: 256 MiB of float32
@@ -47,8 +49,11 @@ class Nudging:
     skip: Sequence[str] = ()
     confidence: float = 0.95
     seed: int = 0
+    targets: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if (self.kind == "rise") != (self.targets is not None):
+            raise InputError("the rise of the error is one from targets, and no other kind has them: targets=")
         if self.kind not in KINDS:
             raise InputError(f"the kind is {', '.join(KINDS)}, got '{self.kind}'")
         if self.law not in ("gaussian", "sphere"):
@@ -82,14 +87,17 @@ class Nudging:
             for (name, weight), step in zip(moved.items(), steps, strict=True)
         }
 
-    def changes(self, clean: Tensor, nudged: Tensor) -> Tensor:
-        """One number a row, of outputs (rows, numbers)."""
-        return KINDS[self.kind](clean, nudged)
+    def changes(self, clean: Tensor, nudged: Tensor, rows: slice) -> Tensor:
+        """One number a row, of outputs (rows, numbers) to these inputs, or of several copies' in turn."""
+        if self.targets is None:
+            return KINDS[self.kind](clean, nudged, None)
+        own = self.targets[rows].reshape(rows.stop - rows.start, -1)
+        return KINDS[self.kind](clean, nudged, own.repeat(len(clean) // len(own), 1))
 
     def estimate(self, changes: Tensor) -> Estimate:
         """The mean of changes (draws, inputs)."""
         draws, n = changes.shape
-        estimate = _crossed(changes, self.confidence)
+        estimate = _crossed(changes, self.confidence, least=-math.inf if self.kind == "rise" else 0.0)
         if self.kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws
             bound = -math.expm1(math.log((1 - self.confidence) / 2) / min(draws, n))
             ends = (0.0, bound) if estimate.value == 0 else (1 - bound, 1.0)
@@ -100,12 +108,13 @@ class Nudging:
 def sharpness(
     model: nn.Module,
     inputs: Inputs,
-    kind: Literal["direction", "output", "prediction"] = "direction",
+    kind: Literal["direction", "output", "prediction", "rise"] = "direction",
     *,
     rho: float = 0.02,
     law: Literal["gaussian", "sphere"] = "gaussian",
     draws: int = 10,
     skip: Sequence[str] = (),
+    targets: Tensor | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     batch: int | str = "auto",
@@ -115,8 +124,9 @@ def sharpness(
 
     `law="gaussian"`: every weight moves by noise of standard deviation rho; `"sphere"`: the whole vector of weights
     moves by exactly rho. Parameters whose name contains one of `skip` (say, position encodings) stay. Several outputs
-    are added up. Perturbed copies run as one batched program where the model allows it and `together` is not False, and
-    one by one otherwise, with the same answer. Inputs and draws are both random, and the interval allows for both.
+    are added up; `kind="rise"` is by how much their squared distance from `targets` grows. Perturbed copies run as one
+    batched program where the model allows it and `together` is not False, and one by one otherwise, with the same
+    answer. Inputs and draws are both random, and the interval allows for both.
 
     >>> _ = torch.manual_seed(0)
     >>> line = nn.Linear(3, 1, bias=False)  # T changes by Delta x, so its mean square is rho^2 |x|^2
@@ -124,7 +134,7 @@ def sharpness(
     >>> estimate.low < 0.01 < estimate.high
     True
     """
-    how = Nudging(kind, rho, law, draws, skip, confidence, seed)
+    how = Nudging(kind, rho, law, draws, skip, confidence, seed, targets)
     if not isinstance(model, nn.Module):
         raise InputError(f"sharpness needs a torch module, got {type(model).__name__}")
     check_mode(model)
@@ -160,7 +170,8 @@ def sharpness(
                     nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
             assert clean is not None
             for draw, answer in enumerate(nudged):
-                changes[first + draw, start:stop] = how.changes(clean[start:stop], answer.reshape(rows, -1)).cpu()
+                changed = how.changes(clean[start:stop], answer.reshape(rows, -1), slice(start, stop))
+                changes[first + draw, start:stop] = changed.cpu()
 
         batches.run(0, n, work)
     return how.estimate(changes)
@@ -202,7 +213,11 @@ def allows_vmap(model: nn.Module, copies: list[dict[str, Tensor]], one: Inputs) 
         return False  # no rule for one of its operations, or outputs that are not plain tensors
 
 
-def _crossed(changes: Tensor, confidence: float) -> Estimate:
+def _error(answers: Tensor, targets: Tensor) -> Tensor:
+    return (answers - targets).double().square().flatten(1).sum(-1)
+
+
+def _crossed(changes: Tensor, confidence: float, least: float) -> Estimate:
     """The mean of draws x inputs, both random: Var = Var(mean of a draw) / draws + Var(mean of an input) / inputs."""
     from scipy.special import stdtrit
 
@@ -210,4 +225,4 @@ def _crossed(changes: Tensor, confidence: float) -> Estimate:
     mean = float(changes.mean())
     variance = float(changes.mean(1).var()) / draws + float(changes.mean(0).var()) / n
     half = -float(stdtrit(min(draws, n) - 1, (1 - confidence) / 2)) * math.sqrt(variance)
-    return Estimate(mean, max(0.0, mean - half), mean + half, n, confidence)  # no kind of change is negative
+    return Estimate(mean, max(least, mean - half), mean + half, n, confidence)

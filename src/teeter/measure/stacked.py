@@ -83,7 +83,7 @@ def stacked_sharpness(
                 answers = program(nudged, _between(inputs, start, stop)).detach()
                 finite = finite & torch.isfinite(answers).all()
                 before = clean[to[0], start:stop].reshape(-1, width)
-                changed = how.changes(before, answers.reshape(-1, width))
+                changed = how.changes(before, answers.reshape(-1, width), slice(start, stop))
                 changes[*to, start:stop] = changed.reshape(-1, stop - start)
 
             Batches(rows).run(0, n, work)

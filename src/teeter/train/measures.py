@@ -174,7 +174,7 @@ def sensitivity(
 
 def sharpness(
     inputs: Inputs,
-    kind: Literal["direction", "output", "prediction"] = "direction",
+    kind: Literal["direction", "output", "prediction", "rise"] = "direction",
     *,
     seed: int = 0,
     batch: int = _BATCH,
