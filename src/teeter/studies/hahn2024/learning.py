@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": cube.mean,
 }
 VARIANTS = {"text": "sum", "released": "concatenate"}  # and how positions come in
+ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
 _STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured; the paper does not say how many
 _SEED = 1_000_000  # of those strings: no run's own
@@ -60,7 +61,6 @@ class Learner:
     steps: int = 10_000
     rate: float = 3e-4
     weight_decay: float = 0.1
-    arithmetic: str = "tf32"  # where there is such a thing, and float32 elsewhere
 
 
 def zero_one(name: str) -> Callable[[Tensor], Tensor]:
@@ -105,8 +105,9 @@ def learn(
         key = spec.function, spec.n, spec.model
         if key not in usual:
             usual[key] = _measures(spec, device)
-        arithmetic = "float32" if spec.arithmetic == "tf32" and device.type == "cpu" else spec.arithmetic
-        recipe = Recipe(spec.steps, spec.batch, rate=spec.rate, weight_decay=spec.weight_decay, arithmetic=arithmetic)
+        recipe = Recipe(
+            spec.steps, spec.batch, rate=spec.rate, weight_decay=spec.weight_decay, arithmetic=ARITHMETIC[device.type]
+        )
         stream = BitStream(zero_one(spec.function), spec.n, spec.batch, spec.seed, device)
         jobs.append(Job(model_of(spec).to(device), stream, recipe, {**usual[key], **extra(spec)}))
     steps = max(spec.steps for spec in specs)
@@ -166,7 +167,7 @@ class ReleasedBlowup:
 
 def kind_of(spec: Learner) -> tuple[Any, ...]:
     """What specs have in common that are trained as one program."""
-    return spec.variant, spec.model, spec.n, spec.dim, spec.batch, spec.steps, spec.arithmetic
+    return spec.variant, spec.model, spec.n, spec.dim, spec.batch, spec.steps
 
 
 def together(rows: Callable[[Learner, Trained], list[dict[str, Any]]], most: int, **how: Any) -> Together:
