@@ -3,7 +3,7 @@ together, since small models otherwise spend their time waiting for launches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -14,45 +14,50 @@ from teeter.errors import InputError
 
 __all__ = ["Recorded", "room_to_compile"]
 
-_BEFORE = 3  # steps that are done kernel by kernel, in which compilers and allocators settle
+_REHEARSALS = 3  # in which compilers and allocators settle
 
 
 class Recorded:
-    """What a function of tensors does on a GPU. The first calls are made as they are; the next is recorded, and from
-    then on what is given is copied to where the recording reads it.
+    """What a function of tensors does on a GPU: recorded at the first call, and launched at every one, with what is
+    given copied to where the recording reads it.
 
-    All else that the function reads and writes has to stay where it is, and nothing in it may wait for the device.
+    All that the function changes has to stay where it is, and nothing in it may wait for the device.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self.device, self.calls = device, 0
+        self.device = device
         self.given: list[Tensor] = []
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def __call__(self, work: Callable[..., None], *given: Tensor) -> None:
-        """One call. The function comes with each: kept here, it would keep all that it belongs to."""
-        if self.calls < _BEFORE:
-            self._aside(work, given)
-        else:
-            if self.graph is None:
-                self.graph = self._record(work, given)
-            self._take(given)
-            self.graph.replay()
-        self.calls += 1
+    def __call__(self, work: Callable[..., None], state: Callable[[], Iterable[Tensor]], *given: Tensor) -> None:
+        """One call. `state` gives the tensors that the function changes: rehearsals leave no trace in them. Both come
+        with every call: kept here, they would keep all that they belong to."""
+        if self.graph is None:
+            self.given = [part.clone() for part in given]
+            self.graph = self._record(work, state)
+        self._take(given)
+        self.graph.replay()
 
-    def _aside(self, work: Callable[..., None], given: tuple[Tensor, ...]) -> None:
-        """One call in a stream that is not the default one, where nothing could be recorded."""
+    def _record(self, work: Callable[..., None], state: Callable[[], Iterable[Tensor]]) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        before = {id(each): (each, each.detach().clone()) for each in state()}
+        random = torch.cuda.get_rng_state(self.device)
         with torch.cuda.device(self.device):
             stream, here = _stream(self.device), torch.cuda.current_stream()
             stream.wait_stream(here)
-            with torch.cuda.stream(stream):
-                work(*given)
+            with torch.cuda.stream(stream):  # in the default one nothing can be recorded
+                for _ in range(_REHEARSALS):
+                    work(*self.given)
             here.wait_stream(stream)
-
-    def _record(self, work: Callable[..., None], given: tuple[Tensor, ...]) -> torch.cuda.CUDAGraph:
-        self.given, graph = [part.clone() for part in given], torch.cuda.CUDAGraph()
-        with torch.cuda.device(self.device), torch.cuda.graph(graph):
-            work(*self.given)
+            with torch.cuda.graph(graph):
+                work(*self.given)
+        with torch.no_grad():
+            for each in state():
+                if id(each) in before:
+                    each.copy_(before[id(each)][1])
+                else:  # what an optimizer makes at its first step is 0 before it
+                    each.zero_()
+        torch.cuda.set_rng_state(random, self.device)
         return graph
 
     def _take(self, given: tuple[Tensor, ...]) -> None:

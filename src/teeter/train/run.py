@@ -23,7 +23,7 @@ from teeter.train.optimizers import make_optimizer
 from teeter.train.recipe import Recipe, rate_at
 from teeter.train.recorded import Recorded, room_to_compile
 from teeter.train.rows import measured
-from teeter.train.state import captured, fingerprint, kept_weights, restore
+from teeter.train.state import captured, fingerprint, kept_weights, restore, weights_of
 
 __all__ = ["Diverged", "Penalty", "Row", "Run"]
 
@@ -76,11 +76,16 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate.fill_(rate) if self.record else rate
         if self.recorded is not None:
-            self.recorded(self._once, cast(Tensor, inputs), targets)
+            self.recorded(self._once, self._changing, cast(Tensor, inputs), targets)
         else:
             self._once(inputs, targets)
         self.seen[:, self.step - self.rows[-1]["step"]] = self.latest
         self.step += 1
+
+    def _changing(self) -> list[Tensor]:
+        """What a step changes, and the next one reads."""
+        states = [value for each in self.optimizer.state.values() for value in each.values()]
+        return [*weights_of(self.model).values(), *(value for value in states if isinstance(value, Tensor))]
 
     def _once(self, inputs: Inputs, targets: Tensor) -> None:
         """The step itself; `latest` is then the loss before it, and the penalty."""

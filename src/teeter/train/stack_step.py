@@ -55,7 +55,7 @@ class StackStep:
         if not self.stack.flat.is_cuda:
             self.once(inputs, targets, facts)
             return
-        self._recorded(self.once, inputs, targets, facts)
+        self._recorded(self.once, lambda: (self.stack.flat, self.moments), inputs, targets, facts)
 
     def once(self, inputs: Any, targets: Tensor, facts: Tensor) -> None:
         """The same, kernel by kernel."""
