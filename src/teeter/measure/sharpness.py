@@ -94,15 +94,17 @@ class Nudging:
         own = self.targets[rows].reshape(rows.stop - rows.start, -1)
         return KINDS[self.kind](clean, nudged, own.repeat(len(clean) // len(own), 1))
 
-    def estimate(self, changes: Tensor) -> Estimate:
-        """The mean of changes (draws, inputs)."""
-        draws, n = changes.shape
-        estimate = _crossed(changes, self.confidence, least=-math.inf if self.kind == "rise" else 0.0)
-        if self.kind == "prediction" and estimate.value in (0, 1):  # no spread to go by: the fewer of inputs and draws
-            bound = -math.expm1(math.log((1 - self.confidence) / 2) / min(draws, n))
-            ends = (0.0, bound) if estimate.value == 0 else (1 - bound, 1.0)
-            return Estimate(estimate.value, *ends, n, self.confidence)
-        return estimate
+    def estimates(self, changes: Tensor) -> list[Estimate]:
+        """The means of changes (models, draws, inputs)."""
+        _, draws, n = changes.shape
+        least = -math.inf if self.kind == "rise" else 0.0
+        found = _crossed(changes, self.confidence, least)
+        if self.kind != "prediction":
+            return found
+        # Where no answer changes, or all do, there is no spread to go by: the fewer of inputs and draws count.
+        bound = -math.expm1(math.log((1 - self.confidence) / 2) / min(draws, n))
+        ends = {0.0: (0.0, bound), 1.0: (1 - bound, 1.0)}
+        return [Estimate(e.value, *ends[e.value], n, self.confidence) if e.value in ends else e for e in found]
 
 
 def sharpness(
@@ -174,7 +176,7 @@ def sharpness(
                 changes[first + draw, start:stop] = changed.cpu()
 
         batches.run(0, n, work)
-    return how.estimate(changes)
+    return how.estimates(changes.unsqueeze(0))[0]
 
 
 def parameter_norm(model: nn.Module, skip: Sequence[str] = ()) -> float:
@@ -217,12 +219,12 @@ def _error(answers: Tensor, targets: Tensor) -> Tensor:
     return (answers - targets).double().square().flatten(1).sum(-1)
 
 
-def _crossed(changes: Tensor, confidence: float, least: float) -> Estimate:
+def _crossed(changes: Tensor, confidence: float, least: float) -> list[Estimate]:
     """The mean of draws x inputs, both random: Var = Var(mean of a draw) / draws + Var(mean of an input) / inputs."""
     from scipy.special import stdtrit
 
-    draws, n = changes.shape
-    mean = float(changes.mean())
-    variance = float(changes.mean(1).var()) / draws + float(changes.mean(0).var()) / n
-    half = -float(stdtrit(min(draws, n) - 1, (1 - confidence) / 2)) * math.sqrt(variance)
-    return Estimate(mean, max(least, mean - half), mean + half, n, confidence)
+    _, draws, n = changes.shape
+    width = -float(stdtrit(min(draws, n) - 1, (1 - confidence) / 2))
+    halves = width * (changes.mean(2).var(1) / draws + changes.mean(1).var(1) / n).sqrt()
+    both = zip(changes.mean((1, 2)).tolist(), halves.tolist(), strict=True)
+    return [Estimate(mean, max(least, mean - half), mean + half, n, confidence) for mean, half in both]

@@ -89,7 +89,7 @@ def stacked_sharpness(
             Batches(rows).run(0, n, work)
     if not bool(finite):
         raise InputError("a model returned NaN or infinity")
-    return [how.estimate(each) for each in changes.cpu()]
+    return how.estimates(changes)
 
 
 def stacked_blowup(
