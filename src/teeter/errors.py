@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "TeeterError", "TooLarge", "UnknownName"]
+__all__ = ["InputError", "NotFinite", "TeeterError", "TooLarge", "UnknownName"]
 
 
 class TeeterError(Exception):
@@ -18,6 +18,10 @@ class TeeterError(Exception):
 
 class InputError(TeeterError, ValueError):
     """An argument that does not mean anything here."""
+
+
+class NotFinite(InputError):
+    """A model whose answers are no longer numbers."""
 
 
 class TooLarge(TeeterError, MemoryError):

@@ -165,7 +165,11 @@ def test_parameter_norm():
     [
         (dict(kind="loss"), "the kind is direction, output, prediction"),
         (dict(kind="rise"), "is one from targets"),
+        (dict(kind="rize", targets=torch.ones(5)), "the kind is direction"),
         (dict(targets=torch.ones(5)), "no other kind has them"),
+        (dict(kind="rise", targets=torch.ones(6).double()), r"outputs \(5, 1\) and targets \(6,\)"),
+        (dict(kind="rise", targets=torch.ones(5, 2).double()), r"targets \(5, 2\)"),
+        (dict(kind="rise", targets=torch.tensor(1.0)), r"targets \(\)"),
         (dict(law="cube"), "'gaussian' or 'sphere'"),
         (dict(rho=-1.0), "rho is at least 0"),
         (dict(draws=1), "draws at least 2"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import teeter
+import teeter.runs.store as store_module
 from teeter.errors import InputError
 from teeter.runs import Run, Store, Together, digest, execute, fields_of, provenance
 
@@ -277,18 +278,18 @@ def test_packed_runs_are_read_as_before(tmp_path):
     before = list(store.runs("room/study"))
     place = store.pack("room/study")
     assert [found.name for found in place.parent.iterdir()] == [place.name]
+    assert place.match("runs-*.jsonl.gz")
     for each in (store, Store(tmp_path)):
         assert list(each.runs("room/study")) == before
         assert each.has("room/study", keys[1]) and not each.has("room/study", "0" * 16)
         assert each.load("room/study", keys[0]) == store.load("room/study", keys[0])
     more = execute(store, "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(2), Spec(3)])
     assert [found.stem for found in place.parent.glob("*.json")] == more[1:]  # only what was missing
-    first = place.read_bytes()
-    store.pack("room/study")
+    later = store.pack("room/study")
     assert store.table("room/study", [keys[0], *more]).value.tolist() == [1, 2, 3]
-    assert place.read_bytes() != first
-    again = place.read_bytes()
-    assert store.pack("room/study").read_bytes() == again
+    assert later != place and not place.exists()
+    again = later.read_bytes()
+    assert store.pack("room/study") == later and later.read_bytes() == again
     with pytest.raises(InputError, match="no run 0000000000000000"):
         store.load("room/study", "0" * 16)
 
@@ -297,6 +298,58 @@ def test_a_damaged_pack_is_named(tmp_path):
     store = Store(tmp_path)
     execute(store, "room/study", 1, lambda spec: [{"value": 1}], [Spec(1)])
     place = store.pack("room/study")
-    place.write_bytes(place.read_bytes()[:20])
-    with pytest.raises(InputError, match=r"runs.jsonl.gz is damaged"):
-        list(store.runs("room/study"))
+    whole = place.read_bytes()
+    middle = len(whole) // 2
+    for damaged in (whole[:20], whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]):
+        place.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"runs-\w+.jsonl.gz is damaged"):
+            list(Store(tmp_path).runs("room/study"))
+
+
+def test_two_who_pack_at_once_lose_nothing(tmp_path, monkeypatch):
+    """The first has listed two runs when a third is saved and all are packed by another."""
+    store, other = Store(tmp_path), Store(tmp_path)
+    execute(store, "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(1), Spec(2)])
+    plain = store_module.write_pack
+
+    def late(folder, runs):
+        monkeypatch.setattr(store_module, "write_pack", plain)
+        execute(other, "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(3)])
+        other.pack("room/study")
+        return plain(folder, runs)
+
+    monkeypatch.setattr(store_module, "write_pack", late)
+    store.pack("room/study")
+    for each in (store, other, Store(tmp_path)):
+        assert each.table("room/study").value.sort_values().tolist() == [1, 2, 3]
+
+
+def test_what_is_under_way_is_of_these_very_runs(tmp_path):
+    store, folders = Store(tmp_path), []
+
+    def run(specs, folder):
+        folders.append(folder)
+        raise RuntimeError("lightning")
+
+    together = Together(key=lambda spec: 0, run=run, most=9)
+    for specs in ([Spec(1), Spec(5)], [Spec(1), Spec(2), Spec(5)], [Spec(1), Spec(5)]):
+        with pytest.raises(RuntimeError, match="lightning"):
+            execute(store, "room/study", 1, list, specs, together=together)
+    assert folders[0] == folders[2] != folders[1]
+
+
+def test_rows_for_every_spec(tmp_path):
+    together = Together(key=lambda spec: 0, run=lambda specs, folder: [[{"value": 1}]], most=9)
+    with pytest.raises(InputError, match="2 specs were run together and gave rows for 1"):
+        execute(Store(tmp_path), "room/study", 1, list, [Spec(1), Spec(2)], together=together)
+    assert not Store(tmp_path).table("room/study").shape[0]
+
+
+def test_what_was_abandoned_is_swept(tmp_path):
+    store = Store(tmp_path)
+    for name, age in (("old", 31 * 24 * 3600), ("new", 0)):
+        place = store.under_way("room/study", name)
+        place.mkdir(parents=True)
+        os.utime(place, (time.time() - age,) * 2)
+    store.prepare("room/study")
+    assert [place.name for place in (tmp_path / "room" / "study").iterdir()] == [".new.under-way"]

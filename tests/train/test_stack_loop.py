@@ -9,7 +9,7 @@ from torch import nn
 from teeter import cube
 from teeter.errors import InputError
 from teeter.models import Encoder
-from teeter.train import BitStream, Recipe, bit_streams, together, train, train_stack
+from teeter.train import BitStream, Diverged, Recipe, bit_streams, measures, together, train, train_stack
 
 FUNCTIONS = [cube.parity, cube.majority, cube.first, cube.majority]
 RATES, DECAYS = (1e-2, 3e-3, 1e-3, 5e-3), (0.0, 0.1, 0.5, 0.01)
@@ -132,6 +132,21 @@ def test_one_that_diverges_leaves_the_others_alone():
     assert len(wild[0].rows) < 5
     for one, other in zip(wild[1:], tame[1:], strict=True):
         assert one.rows == other.rows
+
+
+def test_one_whose_answers_are_no_numbers_leaves_the_others_alone():
+    """Its weights are finite, and there is no loss yet: a measure is the first to see it."""
+    wild = networks()
+    for part in wild[1].parameters():
+        part.data.fill_(1e300)
+    stream, x = bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64), cube.points(5).double()
+    each = [replace(recipe, steps=20) for recipe in recipes()]
+    made = train_stack(wild, stream, each, every=10, measures={"sharp": measures.sharpness(x)})
+    assert [one.stopped for one in made] == ["done", "diverged", "done", "done"]
+    assert [len(one.rows) for one in made] == [3, 0, 3, 3]
+    with pytest.raises(Diverged, match="the model returned NaN or infinity: try a smaller rate"):
+        alone = BitStream(cube.first, 5, 16, 0, dtype=torch.float64)
+        train(wild[1], alone, each[1], measures={"sharp": measures.sharpness(x)})
 
 
 def test_models_that_are_done_are_dropped(tmp_path):

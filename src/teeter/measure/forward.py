@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from teeter.errors import InputError, TooLarge
+from teeter.errors import InputError, NotFinite, TooLarge
 
 __all__ = ["Batches", "hookable", "out_of_memory", "outputs", "unfused"]
 
@@ -27,14 +27,15 @@ def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
             f"a model given {rows} inputs returns ({rows},) or ({rows}, classes) numbers, got {tuple(logits.shape)}"
         )
     if check and not bool(torch.isfinite(logits).all()):
-        raise InputError("the model returned NaN or infinity")
+        raise NotFinite("the model returned NaN or infinity")
     return logits.detach()
 
 
 def out_of_memory(problem: BaseException) -> bool:
-    """Whether this says that memory has run out: on a CPU torch raises a plain RuntimeError that does so in words."""
-    kinds = (torch.OutOfMemoryError, MemoryError)
-    return isinstance(problem, kinds) or "can't allocate memory" in str(problem)
+    """Whether this says that memory has run out: on a CPU, and where kernels or graphs are made, torch raises a plain
+    RuntimeError that does so in words."""
+    kinds, words = (torch.OutOfMemoryError, MemoryError), ("can't allocate memory", "out of memory")
+    return isinstance(problem, kinds) or any(each in str(problem).lower() for each in words)
 
 
 @contextmanager

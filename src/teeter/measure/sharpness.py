@@ -52,10 +52,10 @@ class Nudging:
     targets: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if (self.kind == "rise") != (self.targets is not None):
-            raise InputError("the rise of the error is one from targets, and no other kind has them: targets=")
         if self.kind not in KINDS:
             raise InputError(f"the kind is {', '.join(KINDS)}, got '{self.kind}'")
+        if (self.kind == "rise") != (self.targets is not None):
+            raise InputError("the rise of the error is one from targets, and no other kind has them: targets=")
         if self.law not in ("gaussian", "sphere"):
             raise InputError(f"the law is 'gaussian' or 'sphere', got '{self.law}'")
         if not (self.rho >= 0 and math.isfinite(self.rho)) or self.draws < 2:
@@ -86,6 +86,14 @@ class Nudging:
             name: (sizes[weight.device] * step).to(weight.dtype).reshape(-1, *weight.shape)
             for (name, weight), step in zip(moved.items(), steps, strict=True)
         }
+
+    def check_targets(self, clean: Tensor) -> None:
+        """Raise unless there is a target for each of these outputs (inputs, numbers)."""
+        if self.targets is None or self.targets.shape == clean.shape:
+            return
+        if self.targets.shape != clean.shape[:1] or clean.shape[1] != 1:
+            told = f"outputs {tuple(clean.shape)} and targets {tuple(self.targets.shape)}"
+            raise InputError(f"the rise of the error has a target for every output, got {told}")
 
     def changes(self, clean: Tensor, nudged: Tensor, rows: slice) -> Tensor:
         """One number a row, of outputs (rows, numbers) to these inputs, or of several copies' in turn."""
@@ -171,6 +179,7 @@ def sharpness(
                 else:
                     nudged = [outputs(functional_call(model, weights, (here,)), rows) for weights in copies]
             assert clean is not None
+            how.check_targets(clean)
             for draw, answer in enumerate(nudged):
                 changed = how.changes(clean[start:stop], answer.reshape(rows, -1), slice(start, stop))
                 changes[first + draw, start:stop] = changed.cpu()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from teeter.errors import InputError
+from teeter.errors import InputError, NotFinite
 from teeter.measure.blowup import Blowup, gathered, norms_of, watched
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches, unfused
@@ -63,6 +63,7 @@ def stacked_sharpness(
         raise InputError(f"models given {n} inputs return ({n},) or ({n}, classes) numbers each")
     models, size = len(clean), sum(part[0].numel() for part in weights.values())
     clean = clean.reshape(models, n, -1)
+    how.check_targets(clean[0])
     rows, width = min(batch, pairs, n), clean.shape[-1]
     changes = torch.empty(models, how.draws, n, dtype=torch.float64, device=clean.device)
     finite = torch.isfinite(clean).all()
@@ -88,7 +89,7 @@ def stacked_sharpness(
 
             Batches(rows).run(0, n, work)
     if not bool(finite):
-        raise InputError("a model returned NaN or infinity")
+        raise NotFinite("a model returned NaN or infinity")
     return how.estimates(changes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from teeter.errors import InputError
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
 from teeter.runs.store import Run, Store
@@ -57,18 +59,22 @@ def execute(
         if seconds is not None and time.perf_counter() - begin > seconds:
             break
         before, start = capture(), time.perf_counter()
+        # What is under way is of these very runs: others, however alike, have a folder of their own.
+        folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
         if together is None:
             found = [list(run(spec)) for _, spec in group]
         else:
-            folder = store.under_way(study, group[0][0])
             found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+        if len(found) != len(group):
+            raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
         each = round((time.perf_counter() - start) / len(group), 6)
         origin = {**before, "seconds": each, "together": len(group), "revision": revision}
         for (key, spec), rows in zip(group, found, strict=True):
             store.save(Run(study, key, fields_of(spec), rows, origin))
             done += 1
             finished(done)
-        shutil.rmtree(store.under_way(study, group[0][0]), ignore_errors=True)
+        if together is not None:
+            shutil.rmtree(folder, ignore_errors=True)
     return keys
 
 

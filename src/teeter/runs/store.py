@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teeter.errors import InputError
-from teeter.runs.pack import NAME, read_pack, write_pack
+from teeter.runs.pack import PATTERN, read_pack, write_pack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Store", "tidy"]
 
 _STALE = 24 * 3600  # seconds after which an unfinished file is nobody's any more
+_ABANDONED = 30 * _STALE  # likewise of a folder with what was under way
 _UNFINISHED = re.compile(r"\.[0-9a-z]+\.[0-9a-f]{32}\.part")
 
 
@@ -58,13 +60,13 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"a store is a folder, got the file {self.folder}")
-        self._packs: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {}
+        self._packs: dict[Path, dict[str, dict[str, Any]]] = {}
 
     def path(self, study: str, key: str) -> Path:
         return self.folder / study / f"{key}.json"
 
     def under_way(self, study: str, key: str) -> Path:
-        """A folder for what a run, or the first of several at once, has not finished; it need not be there."""
+        """A folder for what runs that are made together have not finished; it need not be there."""
         return self.folder / study / f".{key}.under-way"
 
     def has(self, study: str, key: str) -> bool:
@@ -91,11 +93,18 @@ class Store:
         """A finished run, or an error that names the file if something other than teeter has damaged it."""
         place = self.path(study, key)
         try:
-            run = Run(**json.loads(place.read_text(encoding="utf-8")) if place.exists() else self._packed(study)[key])
-        except (FileNotFoundError, KeyError):
-            raise InputError(f"no run {key} of {study} in {self.folder}") from None
-        except (ValueError, TypeError) as problem:
+            found = json.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            found = self._packed(study).get(key)
+            if found is None:
+                raise InputError(f"no run {key} of {study} in {self.folder}") from None
+        except ValueError as problem:
             raise InputError(f"{place} is damaged ({problem}): delete it and run the study again") from None
+        try:
+            run = Run(**found)
+        except (ValueError, TypeError) as problem:
+            where = place if place.exists() else f"a pack in {place.parent}"
+            raise InputError(f"{where} is damaged ({problem}): delete it and run the study again") from None
         if (run.study, run.key) != (study, key):
             raise InputError(f"{place} holds the run {run.study}/{run.key}: put it back in its place")
         return run
@@ -108,13 +117,15 @@ class Store:
             yield self.load(study, key)
 
     def pack(self, study: str) -> Path:
-        """Put all runs of a study into one compressed file. Whoever is killed in here leaves every run there once or
-        twice, the same."""
-        loose = self._loose(study)
-        place = self.folder / study / NAME
-        write_pack(place, [asdict(run) for run in self.runs(study)])
-        for key in loose:
-            self.path(study, key).unlink()
+        """Put all runs of a study into one compressed file. Whoever is killed in here, or packs at the same time,
+        leaves every run there once or twice, the same."""
+        folder = self.folder / study
+        loose, packs = self._loose(study), list(folder.glob(PATTERN))
+        place = write_pack(folder, [asdict(run) for run in self.runs(study)])
+        _flush_folder(folder)
+        for old in [*(self.path(study, key) for key in loose), *packs]:
+            if old != place:
+                old.unlink(missing_ok=True)
         return place
 
     def _loose(self, study: str) -> list[str]:
@@ -122,16 +133,17 @@ class Store:
         return [place.stem for place in (self.folder / study).glob("[!.]*.json")]
 
     def _packed(self, study: str) -> dict[str, dict[str, Any]]:
-        """The runs in the study's pack, read once as long as it stays as it is."""
-        place = self.folder / study / NAME
-        try:
-            found = place.stat()
-        except FileNotFoundError:
-            return {}
-        state = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if self._packs.get(study, (None,))[0] != state:
-            self._packs[study] = (state, read_pack(place))
-        return self._packs[study][1]
+        """The runs in the study's packs, each read once: a pack never changes."""
+        while True:
+            found: dict[str, dict[str, Any]] = {}
+            try:
+                for place in sorted((self.folder / study).glob(PATTERN)):
+                    if place not in self._packs:
+                        self._packs[place] = read_pack(place)
+                    found |= self._packs[place]
+            except FileNotFoundError:  # packed anew by someone else: what it held is in another
+                continue
+            return found
 
     def table(self, study: str, keys: Iterable[str] | None = None) -> pd.DataFrame:
         """One tidy table: a line for each row of each run, with the run's key, its spec and its seconds."""
@@ -147,6 +159,10 @@ class Store:
             with suppress(FileNotFoundError):  # its writer has just finished it
                 if time.time() - part.stat().st_mtime > _STALE:
                     part.unlink()
+        for left in folder.glob(".*.under-way"):
+            with suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(left, ignore_errors=True)
 
 
 def tidy(runs: Iterable[Run]) -> pd.DataFrame:

@@ -94,14 +94,14 @@ def train_many(
             raise KeyboardInterrupt
 
     for group in stacks:
-        todo = list(group)
+        todo, fewer = list(group), most
         while todo:
-            some = todo[: _kept_size(place, todo[0]) or most or fitting([jobs[k] for k in todo])]
+            some = todo[: _kept_size(place, todo[0]) or fewer or fitting([jobs[k] for k in todo])]
             where = None if place is None else place / f"stack-{todo[0]}-of-{len(some)}"
             how: dict[str, Any] = dict(every=every, until=until, folder=where, keep=keep, seed=seed, compile=compile)
             trained = _stacked([jobs[k] for k in some], how)
             if trained is None:
-                most = len(some) // 2
+                fewer = len(some) // 2
                 continue
             note(some, trained)
             todo = todo[len(some) :]
@@ -123,9 +123,10 @@ def _stacked(jobs: list[Job], how: dict[str, Any]) -> list[Trained] | None:
             raise
         begun = None if how["folder"] is None else read_checkpoint(how["folder"])
         if len(jobs) == 1 or (begun is not None and begun.facts["step"] > 0):
+            advice = "use smaller batches" if begun is None else f"remove {how['folder']} to begin with fewer at once"
             raise TooLarge(
                 f"there is not enough memory to train {len(jobs)} x {type(models[0]).__name__} together: "
-                "free some, or use smaller batches"
+                f"free some, or {advice}"
             ) from problem
     # Only here is all of the stack gone: an exception holds what was at work when it was raised.
     for model, parts in zip(models, before, strict=True):
@@ -189,12 +190,21 @@ def fitting(jobs: Sequence[Job]) -> int:
     job = jobs[0]
     gc.collect()
     torch.cuda.empty_cache()
+    try:
+        each = _one(job, device)
+    except (RuntimeError, MemoryError) as problem:
+        if not out_of_memory(problem):
+            raise
+        return 1  # which will say so itself
+    return max(1, min(most, int(_SHARE * torch.cuda.mem_get_info(device)[0] / max(each, 1))))
+
+
+def _one(job: Job, device: torch.device) -> int:
+    """The bytes that a model takes in training."""
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
     stack = Stack([job.model])
     step = StackStep(stack, job.recipe, compile=False)
     step.once(*together([job.stream])(0), facts_of([job.recipe], 0, 1, stack.flat)[0])
-    each = torch.cuda.max_memory_allocated(device) - before
-    each += 3 * stack.flat.nbytes  # what a recording keeps beside it
-    del stack, step
-    return max(1, min(most, int(_SHARE * torch.cuda.mem_get_info(device)[0] / max(each, 1))))
+    recorded = 3 * stack.flat.nbytes  # what a recording keeps beside it
+    return torch.cuda.max_memory_allocated(device) - before + recorded

@@ -7,13 +7,15 @@ too small for its matrix units, and would read `source` for every one of them, f
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import torch
 from torch import Tensor
 
-try:  # when this is imported, and not later: a compiler could not look into an import
-    from teeter.train.one_query_kernels import fused_one_query
-except ImportError:  # no Triton, so no GPU that it serves
+if find_spec("triton") is None:  # so there is no GPU that it serves
     fused_one_query = None
+else:  # when this is imported, and not later: a compiler could not look into an import
+    from teeter.train.one_query_kernels import fused_one_query
 
 __all__ = ["one_query", "plain_one_query"]
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from teeter.errors import InputError
+from teeter.measure.forward import out_of_memory
 
 __all__ = ["Recorded", "room_to_compile"]
 
@@ -42,23 +43,36 @@ class Recorded:
         graph = torch.cuda.CUDAGraph()
         before = {id(each): (each, each.detach().clone()) for each in state()}
         random = torch.cuda.get_rng_state(self.device)
-        with torch.cuda.device(self.device):
-            stream, here = _stream(self.device), torch.cuda.current_stream()
-            stream.wait_stream(here)
-            with torch.cuda.stream(stream):  # in the default one nothing can be recorded
-                for _ in range(_REHEARSALS):
-                    work(*self.given)
-            here.wait_stream(stream)
-            with torch.cuda.graph(graph):
-                work(*self.given)
-        with torch.no_grad():
-            for each in state():
-                if id(each) in before:
-                    each.copy_(before[id(each)][1])
-                else:  # what an optimizer makes at its first step is 0 before it
-                    each.zero_()
-        torch.cuda.set_rng_state(random, self.device)
+        try:
+            with torch.cuda.device(self.device):
+                stream, here = _stream(self.device), torch.cuda.current_stream()
+                stream.wait_stream(here)
+                with torch.cuda.stream(stream):  # in the default one nothing can be recorded
+                    for _ in range(_REHEARSALS):
+                        work(*self.given)
+                here.wait_stream(stream)
+                self._capture(graph, stream, work)
+        finally:
+            with torch.no_grad():
+                for each in state():
+                    if id(each) in before:
+                        each.copy_(before[id(each)][1])
+                    else:  # what an optimizer makes at its first step is 0 before it
+                        each.zero_()
+            torch.cuda.set_rng_state(random, self.device)
         return graph
+
+    def _capture(self, graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, work: Callable[..., None]) -> None:
+        try:
+            with torch.cuda.graph(graph, stream=stream):  # torch's own choice of a stream may be on another device
+                work(*self.given)
+        except RuntimeError as problem:
+            if out_of_memory(problem):
+                raise
+            raise InputError(
+                f"a step cannot be recorded ({str(problem).splitlines()[0]}): nothing in it may wait for the device, "
+                'as .item() and printing do; compile="default" does not record'
+            ) from problem
 
     def _take(self, given: tuple[Tensor, ...]) -> None:
         for place, part in zip(self.given, given, strict=True):

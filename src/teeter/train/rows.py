@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from teeter.errors import InputError
+from teeter.errors import InputError, NotFinite, TeeterError
 from teeter.measure import Estimate
 from teeter.train.measures import Measure, OfStack, Said
 from teeter.train.stack import Stack, Stacked
@@ -40,11 +41,12 @@ def measured_stack(
     measures: Sequence[Mapping[str, Measure]],
     device: torch.device,
     pause: Callable[[], None],
-) -> list[dict[str, float]]:
-    """The columns of a row for each of the models at these places, which have these measures.
+) -> list[dict[str, float] | None]:
+    """The columns of a row for each of the models at these places, which have these measures, or None for a model
+    whose answers are no longer numbers.
 
-    A measure that can be told of a stack is told of all models that have this very one under a name at once, unless
-    torch cannot batch what it does; any other is told of one model after the other. `pause` is called between.
+    A measure that can be told of a stack is told of all models that have this very one under a name at once; where
+    torch cannot batch what it does, and any other, of one model after the other. `pause` is called between.
     """
     found: list[dict[str, dict[str, float]]] = [{} for _ in places]
     parts: dict[tuple[int, ...], Stacked] = {}  # of the stack, that share a measure
@@ -55,31 +57,40 @@ def measured_stack(
         these = tuple(places[i] for i in sharing)
         if these not in parts:
             parts[these] = stack.some(these)
-        said = _at_once(parts[these], measure, device)
+        said = _at_once(name, parts[these], measure, device)
         if said is not None:
-            if len(said) != len(sharing):
-                raise InputError(f"'{name}' was told of {len(sharing)} models and gave {len(said)} answers")
             for i, one in zip(sharing, said, strict=True):
                 found[i][name] = _columns(name, one)
         pause()
+    rows: list[dict[str, float] | None] = []
     alone: nn.Module | None = None
     for place, own, known in zip(places, measures, found, strict=True):
         rest = {name: measure for name, measure in own.items() if name not in known}
         if rest:
             alone = stack.put(place, copy.deepcopy(stack.shape) if alone is None else alone)
-            for name, measure in rest.items():
-                known |= {name: measured(alone, {name: measure}, device)}
+            try:
+                for name, measure in rest.items():
+                    known |= {name: measured(alone, {name: measure}, device)}
+            except NotFinite:
+                known.clear()
             pause()
-    return [_row(own, known) for own, known in zip(measures, found, strict=True)]
+        rows.append(_row(own, known) if known or not own else None)
+    return rows
 
 
-def _at_once(stack: Stacked, measure: OfStack, device: torch.device) -> Sequence[Said] | None:
+def _at_once(name: str, stack: Stacked, measure: OfStack, device: torch.device) -> Sequence[Said] | None:
     """What a measure says of each model, or None where it has to be told of one after the other."""
     try:
         with undisturbed(stack.shape, device):
-            return measure.of_stack(stack)
-    except (RuntimeError, TypeError, ValueError, MemoryError):  # torch says in many ways that it cannot batch a model
-        return None  # and where the measure is what is wrong, it says so of the first
+            said = measure.of_stack(stack)
+    except TeeterError:  # which the models say one by one, the first that it is true of
+        return None
+    except (RuntimeError, TypeError, ValueError, MemoryError) as problem:  # torch has many words for a lack of a rule
+        warnings.warn(f"'{name}' is measured one model after the other: {problem}", RuntimeWarning, stacklevel=2)
+        return None
+    if len(said) != len(stack):
+        raise InputError(f"'{name}' was told of {len(stack)} models and gave {len(said)} answers")
+    return said
 
 
 def _row(order: Mapping[str, Any], found: Mapping[str, dict[str, float]]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from teeter.errors import InputError, TeeterError
+from teeter.errors import InputError, NotFinite, TeeterError
 from teeter.measure.arithmetic import computing_in
 from teeter.perturb.inputs import Inputs
 from teeter.train.checkpoint import read_checkpoint, same_run, write_checkpoint
@@ -122,7 +122,10 @@ class Run:
         row: Row = {"step": self.step, "loss": _mean(seen[0]), "rate": rate_at(self.recipe, max(self.step - 1, 0))}
         if self.penalty is not None:
             row["penalty"] = _mean(seen[1])
-        row |= measured(self.model, measures, self.device)
+        try:
+            row |= measured(self.model, measures, self.device)
+        except NotFinite as problem:
+            raise Diverged(f"after step {self.step - 1} {problem}: {_ADVICE}", self.rows) from None
         self.measuring += self.lap()
         if interrupts.asked:  # a measure may answer an interrupt with what it has seen by then
             raise KeyboardInterrupt

@@ -119,6 +119,8 @@ class StackRun:
 
         fresh: dict[int, Row] = {}
         for place, row in zip(places, measured_stack(self.stack, places, measures, self.device, pause), strict=True):
+            if row is None:
+                continue
             k, loss = self.aboard[place], float(losses[:, place].mean()) if len(losses) else None
             fresh[k] = {"step": self.step, "loss": loss, "rate": rate_at(self.recipes[k], max(self.step - 1, 0)), **row}
         for place, k in enumerate(self.aboard):
