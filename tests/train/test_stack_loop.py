@@ -138,7 +138,7 @@ def test_one_whose_answers_are_no_numbers_leaves_the_others_alone():
     """Its weights are finite, and there is no loss yet: a measure is the first to see it."""
     wild = networks()
     for part in wild[1].parameters():
-        part.data.fill_(1e300)
+        part.data.fill_(1.7e308)
     stream, x = bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64), cube.points(5).double()
     each = [replace(recipe, steps=20) for recipe in recipes()]
     made = train_stack(wild, stream, each, every=10, measures={"sharp": measures.sharpness(x)})

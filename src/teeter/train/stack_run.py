@@ -212,6 +212,7 @@ class StackRun:
             "until": self.until is not None,
             "compile": self.compile,
             "device": self.device.type,
+            "layout": 2,  # of the row of weights: each begins at a multiple of 32
         }
 
     def finished(self) -> list[Trained]:
