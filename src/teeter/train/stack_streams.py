@@ -60,7 +60,7 @@ def _sizes(one: Drawn) -> tuple[object, ...]:
 
 def _drawn(sets: Sequence[Drawn]) -> StackStream:
     """Each model's from its own set."""
-    inputs, targets = (torch.stack(parts) for parts in zip(*((each.inputs, each.targets) for each in sets), strict=True))
+    inputs, targets = torch.stack([each.inputs for each in sets]), torch.stack([each.targets for each in sets])
     device, size = inputs.device, inputs.shape[1]
     states = counter.states([each.seed for each in sets], device).unsqueeze(1)
     row, model = torch.arange(sets[0].batch, device=device), torch.arange(len(sets), device=device).unsqueeze(1)
