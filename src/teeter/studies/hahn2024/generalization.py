@@ -279,10 +279,14 @@ def figure(table: pd.DataFrame) -> Figure:
             if not true:
                 _cloud(right, rows, "sharpness", "train_sharpness", colour, "")
         left.set(xlabel="average sensitivity", ylabel="sharpness on the whole cube")
+        left.set_xlim(0, 0.6 * every.n.max())  # random functions have n / 2
+        for axes in (left, right):
+            axes.set_ylim(bottom=0)
         left.set_title(f"{variant}: {len(every) - len(kept)} of {len(every)} runs discarded", loc="left")
         left.legend(loc="upper left", handletextpad=0.1, borderpad=0, fontsize=8)
         right.axline((0, 0), slope=1, color="0.6", linewidth=1, zorder=0)
         right.set(xlabel="sharpness on the whole cube", ylabel="sharpness on the training set")
+        right.set_xlim(left=0)
         right.set_title("line: equal", loc="left")
     return drawing
 

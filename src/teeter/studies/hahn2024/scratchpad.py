@@ -55,7 +55,7 @@ class Spec:
 QUICK: dict[str, Any] = dict(dim=8, batch=16, steps=15, rate=3e-3)
 LENGTHS = (4, 39, 74, 109, 144, 179, 215, 250, 285, 320, 426)  # of the released thirty from 4 to 1024
 SMOKE = [Spec(3, 0, **QUICK), Spec(5, 0, **QUICK), Spec(3, 0, "released", **QUICK)]
-SMALL = [Spec(n, seed, dim=16, batch=32, steps=300, rate=4e-3) for n in (4, 8, 12) for seed in range(2)]
+SMALL = [Spec(n, seed, dim=16, batch=32, steps=400, rate=4e-3) for n in (4, 8, 12) for seed in range(2)]
 PAPER = [Spec(n, seed) for n in LENGTHS for seed in range(3)] + [
     Spec(n, seed, "released") for n in LENGTHS[::2] if n <= 320 for seed in range(3)
 ]
@@ -295,15 +295,19 @@ def figure(table: pd.DataFrame) -> Figure:
             means = rows.groupby("n")[column].mean()
             axes.plot(rows.n, rows[column], "o", color=f"C{i}", alpha=0.5, markersize=4, markeredgewidth=0)
             axes.plot(means.index, means, color=f"C{i}", linewidth=1.2, label=variant)
-    left.set(xlabel="input length $n$", ylabel="sharpness")
+    longest = int(table.n.max())
+    left.set(xlabel="input length $n$", ylabel="sharpness", xlim=(0, 1.05 * longest))
     left.set_ylim(0, max(0.1, 1.3 * kept.sharpness.max()) if len(kept) else 0.1)
     left.legend(loc="upper right")
     left.set_title("\n".join(words), loc="left", fontsize=8.5)
-    longest = int(table.n.max())
     right.plot([1, longest], [1, longest], color="0.5", linewidth=1.2)
-    right.annotate("PARITY in one step", (longest, longest), xytext=(-6, -4), textcoords="offset points", ha="right")
-    right.set(xlabel="input length $n$", ylabel="sensitivity of the last step", yscale="log")
-    right.set_title("tokens whose flip changes the answer", loc="left", fontsize=8.5)
+    right.annotate("PARITY in one step", (longest, longest), xytext=(0, 5), textcoords="offset points", ha="right")
+    right.set(xlabel="input length $n$", xscale="log", yscale="log", xlim=(0.9, 1.3 * longest), ylim=(0.9, 2 * longest))
+    ticks = [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if n <= longest]
+    for axis in (right.xaxis, right.yaxis):
+        axis.set_ticks(ticks, [str(n) for n in ticks])
+        axis.set_ticks([], minor=True)
+    right.set_title("sensitivity of the last step", loc="left", fontsize=8.5)
     return drawing
 
 
