@@ -6,7 +6,7 @@ import torch
 from teeter import counter, cube
 from teeter.data import crop_and_flip, labelled_bits
 from teeter.errors import InputError
-from teeter.train import BitStream, shuffled, whole
+from teeter.train import BitStream, Drawn, shuffled, together, whole
 
 
 def test_bits_are_those_of_their_step():
@@ -100,3 +100,26 @@ def test_streams_that_cannot_be():
             whole(torch.zeros(3, 2), targets)
     with pytest.raises(InputError, match="at least one input"):
         whole(torch.zeros(0, 2), torch.zeros(0))
+
+
+def test_draws_with_replacement():
+    """Each of 5 inputs is a fifth of 2,000 draws: chi square with 4 degrees of freedom below 18.5."""
+    x = torch.arange(5)
+    stream = Drawn(x, 10 * x, batch=40, seed=1)
+    drawn = torch.cat([stream(step)[0] for step in range(50)])
+    assert float(((drawn.bincount(minlength=5) - 400.0) ** 2 / 400).sum()) < 18.5
+    assert torch.equal(stream(3)[0], stream(3)[0])
+    assert not torch.equal(stream(3)[0], stream(4)[0])
+    with pytest.raises(InputError, match="at least one input, got 0"):
+        Drawn(x, x, batch=0, seed=1)
+    with pytest.raises(InputError, match="as many targets"):
+        Drawn(x, x[:2], batch=1, seed=1)
+
+
+@pytest.mark.parametrize("sizes", [(6, 6, 6), (6, 4, 6)])
+def test_draws_for_a_stack_are_those_of_each(sizes):
+    sets = [torch.arange(size) + 100 * k for k, size in enumerate(sizes)]
+    each = [Drawn(x, 10 * x, batch=9, seed=k) for k, x in enumerate(sets)]
+    x, y = together(each)(5)
+    assert torch.equal(y, 10 * x)
+    assert all(torch.equal(row, one(5)[0]) for row, one in zip(x, each, strict=True))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from teeter import counter
 from teeter.errors import InputError
-from teeter.train.streams import BitStream, Stream
+from teeter.train.streams import BitStream, Drawn, Stream
 
 __all__ = ["StackStream", "bit_streams", "together"]
 
@@ -20,7 +20,8 @@ Function: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def together(streams: Sequence[Stream]) -> StackStream:
-    """The batches of several streams, model k's own in row k; those of bits are drawn at once.
+    """The batches of several streams, model k's own in row k; those of bits, and those of sets of one size, are
+    drawn at once.
 
     >>> from teeter import cube
     >>> from teeter.train import BitStream
@@ -35,6 +36,9 @@ def together(streams: Sequence[Stream]) -> StackStream:
         bits = [each for each in streams if isinstance(each, BitStream)]
         seeds, functions = [each.seed for each in bits], [each.f for each in bits]
         return bit_streams(functions, first.n, first.batch, seeds, first.device, first.dtype)
+    sets = [each for each in streams if isinstance(each, Drawn)]
+    if len(sets) == len(streams) and len({_sizes(each) for each in sets}) == 1:
+        return _drawn(sets)
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         inputs, targets = zip(*(each(step) for each in streams), strict=True)
@@ -47,6 +51,25 @@ def together(streams: Sequence[Stream]) -> StackStream:
 
 def _alike(one: BitStream, other: Stream) -> bool:
     return isinstance(other, BitStream) and replace(other, f=one.f, seed=one.seed) == one
+
+
+def _sizes(one: Drawn) -> tuple[object, ...]:
+    parts = (one.inputs, one.targets)
+    return one.batch, *((part.shape, part.dtype, part.device) for part in parts)
+
+
+def _drawn(sets: Sequence[Drawn]) -> StackStream:
+    """Each model's from its own set."""
+    inputs, targets = torch.stack([each.inputs for each in sets]), torch.stack([each.targets for each in sets])
+    device, size = inputs.device, inputs.shape[1]
+    states = counter.states([each.seed for each in sets], device).unsqueeze(1)
+    row, model = torch.arange(sets[0].batch, device=device), torch.arange(len(sets), device=device).unsqueeze(1)
+
+    def stream(step: int) -> tuple[Tensor, Tensor]:
+        index = counter.integers(size, states, torch.full((), step, device=device), row)
+        return inputs[model, index], targets[model, index]
+
+    return stream
 
 
 def bit_streams(

@@ -19,7 +19,7 @@ from teeter.data import labelled_bits
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, count, device_of, take
 
-__all__ = ["Augment", "Stream", "BitStream", "shuffled", "whole"]
+__all__ = ["Augment", "Stream", "BitStream", "Drawn", "shuffled", "whole"]
 
 Stream: TypeAlias = Callable[[int], tuple[Inputs, Tensor]]
 Augment: TypeAlias = Callable[..., Inputs]  # (inputs, index of each in the data set, seed=, epoch=) -> inputs
@@ -50,6 +50,31 @@ class BitStream:
         return labelled_bits(
             self.f, self.n, self.batch, seed=self.seed, step=step, device=self.device, dtype=self.dtype
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Inputs of a set with their targets, each drawn at random and put back: batches may be larger than the set.
+
+    >>> x, y = Drawn(torch.arange(3), 10 * torch.arange(3), batch=5, seed=0)(7)
+    >>> x.shape, torch.equal(y, 10 * x)
+    (torch.Size([5]), True)
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    batch: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        _paired(self.inputs, self.targets)
+        if self.batch < 1:
+            raise InputError(f"a batch has at least one input, got {self.batch}")
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        row = torch.arange(self.batch, device=self.inputs.device)
+        index = counter.integers(len(self.inputs), self.seed, step, row)
+        return self.inputs[index], self.targets[index]
 
 
 def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Augment | None = None) -> Stream:
