@@ -1,7 +1,7 @@
 """What H's experiments share (H 7.1, E.1): models that learn a function of bits from fresh strings, and are measured.
 
 Targets are 0 and 1, as H's implementation has them, and MSE is in these units. Sharpness is rescaled to ±1, four times
-what it is for 0 and 1. Norms leave position vectors out.
+what it is for 0 and 1. Position vectors are neither nudged for sharpness nor counted in norms (H sections 5 and 7.1).
 
 "text" is the model of the paper's words: token and position vectors are added. "released" is that of the released code,
 which joins two halves. What the released code measures differently has columns of its own, whatever the variant:
@@ -32,7 +32,19 @@ from teeter.train import BitStream, Job, Recipe, Trained, measures, train_many
 from teeter.train.measures import Measure
 from teeter.train.stack import Stacked
 
-__all__ = ["CONVERGED", "FUNCTIONS", "VARIANTS", "Learner", "kind_of", "learn", "model_of", "together", "zero_one"]
+__all__ = [
+    "ARITHMETIC",
+    "CONVERGED",
+    "FUNCTIONS",
+    "POSITIONS",
+    "VARIANTS",
+    "Learner",
+    "kind_of",
+    "learn",
+    "model_of",
+    "together",
+    "zero_one",
+]
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "parity": cube.parity,
@@ -43,6 +55,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 VARIANTS = {"text": "sum", "released": "concatenate"}  # and how positions come in
 ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
+POSITIONS = ("embedding.position",)  # weights that H leaves out of theta
 _STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured; the paper does not say how many
 _SEED = 1_000_000  # of those strings: no run's own
 
@@ -124,9 +137,9 @@ def _measures(spec: Learner, device: torch.device) -> dict[str, Measure]:
     y, few = zero_one(spec.function)(x), x[:_SHARP]
     found: dict[str, Measure] = {
         "mse": measures.loss(x, y),
-        "sharpness": measures.sharpness(few),
-        "sharpness_released": measures.sharpness(few, "rise", targets=y[:_SHARP]),
-        "norm": measures.parameter_norm(skip=("embedding.position",)),
+        "sharpness": measures.sharpness(few, skip=POSITIONS),
+        "sharpness_released": measures.sharpness(few, "rise", targets=y[:_SHARP], skip=POSITIONS),
+        "norm": measures.parameter_norm(skip=POSITIONS),
     }
     if spec.model in ("encoder", "decoder"):
         found |= {"blowup": measures.blowup(few), "blowup_released": ReleasedBlowup(few)}
