@@ -144,16 +144,16 @@ def test_a_wrong_slope_is_not_reproduced():
 def test_what_table_2_implies():
     for name, line in scaling.TABLE_2.items():
         assert (name == "parity") == (line.runs < scaling.RUNS)
-    x = stats.norm.ppf((np.arange(218) + 0.5) / 218)  # a sample with r = 0.88 exactly
-    residual = np.sin(np.arange(218.0))
+    x = stats.norm.ppf((np.arange(219) + 0.5) / 219)  # a sample with r = 0.88 exactly
+    residual = np.sin(np.arange(219.0))
     residual -= np.polyval(np.polyfit(x, residual, 1), x)
     y = 0.88 * x / x.std() + math.sqrt(1 - 0.88**2) * residual / residual.std()
     found = stats.linregress(x, y)
     assert found.rvalue == pytest.approx(0.88)
     assert found.pvalue == pytest.approx(6e-72, rel=0.4)  # one run more or less makes it half or double
-    assert scaling.implied_runs(0.88, found.pvalue) == 218
-    half = stats.t.ppf(0.975, 216) * found.stderr
-    assert lengths.slope_doubt(found.slope, 0.88, 218) == pytest.approx(half)
+    assert scaling.implied_runs(0.88, found.pvalue) == 219
+    half = stats.t.ppf(0.975, 217) * found.stderr
+    assert lengths.slope_doubt(found.slope, 0.88, 219) == pytest.approx(half)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

