@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["converged_shares", "count", "curves", "legend", "runs_and_spread", "titled"]
 
 LINES = {"text": "-", "released": (0, (3, 1.5))}
-WORDS = {"text": "model of the text", "released": "of the released code"}
+WORDS = {"text": "text", "released": "released code"}
 COLORS = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}  # the same in every figure
 
 
@@ -58,23 +58,20 @@ def converged_shares(axes: Axes, table: pd.DataFrame, function: str) -> None:
 
 
 def count(table: pd.DataFrame, function: str) -> str:
-    """How many runs of a function were discarded, of how many.
+    """How many runs of a function were discarded, for each variant that was run, and of how many.
 
     >>> import pandas as pd
     >>> count(pd.DataFrame({"function": ["mean"] * 3, "variant": "text", "converged": [True, False, True]}), "mean")
     'MEAN: 1 of 3 discarded'
     """
-    found = []
-    for variant in LINES:
-        rows = table.loc[(table["function"] == function) & (table["variant"] == variant)]
-        if len(rows):
-            lost = f"{int((~rows['converged'].astype(bool)).sum())} of {len(rows)}"
-            found.append(f"(released: {lost})" if found else f"{lost} discarded")
-    return f"{function.upper()}: {' '.join(found)}"
+    own = table.loc[table["function"] == function]
+    each = [own.loc[own["variant"] == variant, "converged"].astype(bool) for variant in LINES]
+    lost = " and ".join(str(int((~part).sum())) for part in each if len(part))
+    return f"{function.upper()}: {lost} of {max(map(len, each))} discarded"
 
 
 def titled(axes: Axes, table: pd.DataFrame, function: str) -> None:
-    axes.set_title(count(table, function), loc="left", color=COLORS[function], fontsize=8.5)
+    axes.set_title(count(table, function), loc="left", color=COLORS[function], fontsize=9)
 
 
 def legend(drawing: Figure, table: pd.DataFrame, functions: Sequence[str]) -> None:
@@ -85,4 +82,5 @@ def legend(drawing: Figure, table: pd.DataFrame, functions: Sequence[str]) -> No
     for variant, line in LINES.items():
         if variant in set(table["variant"]):
             handles.append(Line2D([], [], color="0.3", linewidth=1.5, linestyle=line, label=WORDS[variant]))
-    drawing.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6), fontsize=8)
+    room = {"ncols": len(handles), "handlelength": 1.6, "columnspacing": 1.3, "fontsize": 8.5}
+    drawing.legend(handles=handles, loc="outside lower center", **room)
