@@ -185,16 +185,14 @@ def _mean(y: np.ndarray) -> Estimate:
     return Estimate(float(y.mean()), float(y.mean()) - half, float(y.mean()) + half, len(y))
 
 
-def ratio(function: str, other: str, variant: str) -> Measured:
-    """Mean sharpness over that of another function, both over the longer half of the lengths.
+def ratio(function: str, other: str, variant: str, shortest: int) -> Measured:
+    """Mean sharpness over that of another function, both at lengths from `shortest` on.
 
     The interval has all ratios a for which the mean of one minus a times that of the other may be zero (Fieller).
     """
 
     def measure(table: pd.DataFrame) -> Estimate:
-        middle = (table["n"].min() + table["n"].max()) / 2
-        each = [points(table, name, variant, SHARPNESS[variant]) for name in (function, other)]
-        above, below = (_mean(y[x >= middle]) for x, y in each)
+        above, below = (level(name, variant, shortest)(table) for name in (function, other))
         units = min(above.n, below.n)
         if below.low <= 0:
             return Estimate(0.0, -FAR, FAR, units)

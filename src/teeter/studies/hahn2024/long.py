@@ -7,6 +7,7 @@ of n, and shows little dependence on n for FIRST and MEAN, whose average sensiti
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,9 @@ def at_once(n: int) -> int:
     """How many models of length n are trained at once.
 
     At these lengths attention is all there is to do: batch x heads x n^2 weights, 2^28 bytes for n = 512 and a batch of
-    128, of which a step has about six at once. Ten models then take 16 GB, and a step of them about 10 ms; shorter
-    inputs leave room for as many more as have the same weights of attention, up to all 30 of a length.
+    128, of which a step has about six at once. Ten models then take some 16 GB, and a step as long as reading and
+    writing that a few times takes. Of shorter inputs there are as many more as have no more such weights together, up
+    to all 30 models of a length.
 
     >>> at_once(512), at_once(256), at_once(4)
     (10, 30, 30)
@@ -60,8 +62,9 @@ def at_once(n: int) -> int:
 
 
 def group(spec: Learner) -> tuple[Any, ...]:
-    """What is trained as one program: all functions of a length, and as many seeds as there is time for at once."""
-    return *kind_of(spec), spec.seed // max(at_once(spec.n) // len(NAMES), 1)
+    """What is trained as one program: all functions of a length, and even parts of its seeds."""
+    parts = math.ceil(10 / max(at_once(spec.n) // len(NAMES), 1))
+    return *kind_of(spec), spec.seed % parts
 
 
 def _claims(variant: str) -> list[Claim]:
