@@ -37,11 +37,12 @@ def test_first_weights_are_those_of_the_seed():
         model_of(Learner("parity", 4, seed=3, variant="later"))
 
 
-def test_rows_in_the_units_of_the_paper():
-    spec = Learner("majority", 4, seed=0, **QUICK)
+@pytest.mark.parametrize("n", [4, 11])  # all strings, as they are no more than 1,024, and some
+def test_rows_in_the_units_of_the_paper(n):
+    spec = Learner("majority", n, seed=0, **QUICK)
     (made,) = learn([spec], None)
     assert [row["step"] for row in made.rows] == [0, 20]
-    row, x = made.rows[-1], bit_strings(4, 4096, seed=1_000_000)
+    row, x = made.rows[-1], cube.points(4).float() if n == 4 else bit_strings(n, 4096, seed=1_000_000)
     assert row["sharpness"] == pytest.approx(
         4 * measure.sharpness(made.model, x[:1024], skip=("position",)).value, rel=1e-4
     )

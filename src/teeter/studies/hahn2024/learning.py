@@ -56,7 +56,7 @@ VARIANTS = {"text": "sum", "released": "concatenate"}  # and how positions come 
 ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
 POSITIONS = ("embedding.position",)  # weights that H leaves out of theta
-_STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured; the paper does not say how many
+_STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured, or all there are; the paper has no number
 _SEED = 1_000_000  # of those strings: no run's own
 
 
@@ -133,7 +133,10 @@ def learn(
 
 
 def _measures(spec: Learner, device: torch.device) -> dict[str, Measure]:
-    x = bit_strings(spec.n, _STRINGS, seed=_SEED, device=device)
+    if 2**spec.n <= _SHARP:
+        x = cube.points(spec.n, dtype=torch.float32, device=device)
+    else:
+        x = bit_strings(spec.n, _STRINGS, seed=_SEED, device=device)
     y, few = zero_one(spec.function)(x), x[:_SHARP]
     found: dict[str, Measure] = {
         "mse": measures.loss(x, y),
