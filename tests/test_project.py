@@ -42,7 +42,12 @@ def test_changelog_has_its_extra_heading():
     assert "### Numbers changed" in (ROOT / "CHANGELOG.md").read_text()
 
 
-WAITING: set[str] = set()  # studies whose paper tier has not been run yet
+WAITING = {  # studies whose paper tier has not been run yet
+    "hahn2024/causal",
+    "hahn2024/initialization",
+    "hahn2024/length-generalization",
+    "hahn2024/recurrent",
+}
 
 
 def test_every_study_comes_with_its_paper_tier():
