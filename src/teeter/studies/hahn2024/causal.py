@@ -144,12 +144,12 @@ def figure(table: pd.DataFrame) -> Figure:
         for i, kind in enumerate(KINDS):
             here = _converged(table, name, kind)
             every = table.loc[(table["function"] == name) & (table["model"] == kind)]
-            counts.append(f"{len(here)} of {len(every)} {kind}s")
+            counts.append(f"{len(here)}/{len(every)}")
             aside = (2 * i - 1) * 0.012 * table["n"].max()  # so that both are seen
             axes.plot(here["n"] + aside, here["sharpness"], "os"[i], color=f"C{i}", markersize=3.5, alpha=0.6)
             middle = here.groupby("n")["sharpness"].median()
             axes.plot(middle.index + aside, middle, color=f"C{i}", linewidth=1.3, label=f"{kind}s")
-        axes.set_title(f"{name.upper()}: {', '.join(counts)}", loc="left", fontsize=8.5)
+        axes.set_title(f"{name.upper()}: {' and '.join(counts)} converged", loc="left", fontsize=8.5)
         axes.set_ylim(bottom=0)
         axes.set_xticks(sorted(table["n"].unique()))
     for axes in panels[:, 0]:

@@ -39,7 +39,7 @@ _LENGTH = 4_000_000  # a seed for lengths
 
 
 def grid(lengths: list[int], seeds: int, fixed: int, **more: Any) -> list[Learner]:
-    """All functions with mixed lengths, and PARITY with one length, for `fixed` steps."""
+    """All functions with mixed lengths, and PARITY with one length below 30, two seeds each, for `fixed` steps."""
     made = [
         Learner(name, n, seed, MIXED, "lstm", **more) for n in lengths for name in FUNCTIONS for seed in range(seeds)
     ]
@@ -193,7 +193,7 @@ def figure(table: pd.DataFrame) -> Figure:
     drawing = Figure(figsize=(6.4, 3.9), layout="constrained")
     left, right = drawing.subplots(1, 2)
     series = [(name, MIXED, f"C{i}", "o-") for i, name in enumerate(FUNCTIONS)] + [("parity", FIXED, "C6", "s--")]
-    lengths = sorted(table["n"].unique())
+    lengths, some = sorted(table["n"].unique()), len(table.loc[table["converged"]])
     for i, (name, variant, colour, style) in enumerate(series):
         every = _runs(table, name, variant)
         here = every.loc[every["converged"]]
@@ -209,7 +209,7 @@ def figure(table: pd.DataFrame) -> Figure:
     right.set(ylabel="sharpness of converged runs")
     for axes in (left, right):
         axes.set(xscale="log", xlabel="input length $n$")
-        axes.set_yscale("log" if axes is left or table["converged"].any() else "linear")  # no logarithm of nothing
+        axes.set_yscale("log" if axes is left or some else "linear")  # there is no logarithm of nothing
         axes.set_xticks(lengths, [str(n) for n in lengths])
         axes.set_xticks([], minor=True)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5, title="converged runs of an LSTM")
