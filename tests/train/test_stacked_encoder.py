@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from teeter.models import Encoder
+from teeter.models import Decoder, Encoder
 from teeter.train.stacked_encoder import stacked_encoder
 
 SHAPES = [
@@ -25,9 +25,10 @@ def stack(models):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("n", [6, 3])
-def test_answers_and_gradients_are_the_models_own(shape, n):
+@pytest.mark.parametrize("kind", [Encoder, Decoder])
+def test_answers_and_gradients_are_the_models_own(kind, shape, n):
     torch.manual_seed(0)
-    models = [Encoder(length=6, dim=8, same_start=False, **shape).double() for _ in range(3)]
+    models = [kind(length=6, dim=8, same_start=False, **shape).double() for _ in range(3)]
     for model in models:  # biases and norms begin at 0 and 1, where a mistake could hide
         for part in model.parameters():
             part.data += 0.3 * torch.randn_like(part)

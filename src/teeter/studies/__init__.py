@@ -1,14 +1,35 @@
 """The experiments of both papers, one file each, by name."""
 
 from teeter.errors import UnknownName
-from teeter.studies.hahn2024 import functions, generalization, long, scaling, scratchpad
+from teeter.studies.hahn2024 import (
+    causal,
+    functions,
+    generalization,
+    initialization,
+    length_generalization,
+    long,
+    recurrent,
+    scaling,
+    scratchpad,
+)
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
 from teeter.studies.vasudeva2025 import synthetic_tables
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
-_ALL = (functions, scaling, long, generalization, scratchpad, synthetic_tables)
+_ALL = (
+    functions,
+    scaling,
+    long,
+    generalization,
+    scratchpad,
+    initialization,
+    length_generalization,
+    causal,
+    recurrent,
+    synthetic_tables,
+)
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}
 
 

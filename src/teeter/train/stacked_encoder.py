@@ -1,7 +1,7 @@
 """K encoders of one shape on K batches of bits, as one program that does only what the answer needs.
 
-The function is `teeter.models.Encoder`'s, each model with its own weights and inputs, and so are the gradients. Three
-savings, none of which is an approximation:
+The function is `teeter.models.Encoder`'s or, with positions blind to later ones, `Decoder`'s, each model with its own
+weights and inputs, and so are the gradients. Three savings, none of which is an approximation:
 
 - Before the first layer a position is one of two vectors, as its bit is: 2n of them, whatever the batch. Queries, keys,
   scores and values (through the output matrix) are tables of these; a batch only picks from them. What the first
@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.models import Encoder
+from teeter.models import Decoder, Encoder
 from teeter.models.block import Block
 from teeter.models.embedding import token_numbers
 from teeter.train.one_query import one_query
@@ -35,12 +35,12 @@ Weights = dict[str, Tensor]
 
 
 def serves(model: nn.Module) -> bool:
-    """Whether a model is an `Encoder` as it was made, in which nothing was exchanged."""
-    if type(model) is not Encoder:
+    """Whether a model is an `Encoder` or a `Decoder` as it was made, in which nothing was exchanged."""
+    if not isinstance(model, Encoder) or type(model) not in (Encoder, Decoder):
         return False
     try:
         block = cast(Block, model.layers[0])
-        fresh = Encoder(
+        fresh = type(model)(
             length=model.embedding.length,
             dim=block.up.in_features,
             layers=len(model.layers),
@@ -96,11 +96,11 @@ def stacked_encoder(model: nn.Module, weights: Weights, bits: Tensor) -> Tensor:
     else:
         first, n, dim = _part(weights, "layers.0."), bits.shape[-1], table.shape[-1]
         if 2 * n * heads < 4 * dim + 2 * n:  # else, as in H's long inputs of dimension 4, a table is the longer way
-            x = _first_layer(first, table, bits, heads, norm)
+            x = _first_layer(first, table, bits, heads, norm, model.causal)
         else:
-            x = _layer(first, _pick(table, bits), heads, norm)
+            x = _layer(first, _pick(table, bits), heads, norm, model.causal)
         for i in range(1, last):
-            x = _layer(_part(weights, f"layers.{i}."), x, heads, norm)
+            x = _layer(_part(weights, f"layers.{i}."), x, heads, norm, model.causal)
         x = _last_layer(_part(weights, f"layers.{last}."), x, heads, norm)
     if norm == "pre":
         x = _normed(x, weights, "norm")
@@ -163,7 +163,12 @@ def _heads(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1))
 
 
-def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm: str) -> Tensor:
+def _earlier(n: int, device: torch.device) -> Tensor:
+    """Whether position i, a row, may look at position j: up to its own."""
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+
+def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm: str, causal: bool) -> Tensor:
     models, n, _, dim = table.shape
     source = _normed(table, weights, "norm1") if norm == "pre" else table
     query, key, value = (
@@ -173,6 +178,8 @@ def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm
     scores = torch.einsum("kiahd,kjbhd->kiahjb", query, key) / math.sqrt(dim // heads)
     picked = _pick(scores, bits)  # (K, batch, n, heads, n, 2), of both bits that each other position might have
     is_there = torch.stack([bits > 0, bits < 0], -1)[:, :, None, None]
+    if causal:
+        is_there = is_there & _earlier(n, bits.device)[:, None, :, None]
     chances = picked.masked_fill(~is_there, -math.inf).flatten(-2).softmax(-1)  # over 2n, of which n are there
     outward = _heads(weights["attention.output.weight"], heads)  # (K, out, heads, inside)
     values = torch.einsum("kjbhd,kohd->khjbo", value, outward).reshape(models, -1, dim)
@@ -180,20 +187,23 @@ def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm
     return _after(_pick(table, bits), attended, weights, norm)
 
 
-def _layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
+def _layer(weights: Weights, x: Tensor, heads: int, norm: str, causal: bool) -> Tensor:
     """A layer of which all positions are needed, in plain steps."""
     source = _normed(x, weights, "norm1") if norm == "pre" else x
     query, key, value = (
         _heads(_linear(source, weights, f"attention.{name}"), heads).transpose(2, 3)
         for name in ("query", "key", "value")
     )
-    chances = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
+    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+    if causal:
+        scores = scores.masked_fill(~_earlier(x.shape[-2], x.device), -math.inf)
+    chances = scores.softmax(-1)
     attended = _linear((chances @ value).transpose(2, 3).flatten(-2), weights, "attention.output")
     return _after(x, attended, weights, norm)
 
 
 def _last_layer(weights: Weights, x: Tensor, heads: int, norm: str) -> Tensor:
-    """The last position's answer alone, (K, batch, dim)."""
+    """The last position's answer alone, (K, batch, dim): there is none that it could not look at."""
     source = _normed(x, weights, "norm1") if norm == "pre" else x
     query = _heads(_linear(source[:, :, -1], weights, "attention.query"), heads)
     key = _heads(weights["attention.key.weight"].transpose(1, 2), heads)  # (K, in, heads, inside)

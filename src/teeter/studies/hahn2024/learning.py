@@ -28,7 +28,7 @@ from teeter.measure import Blowup
 from teeter.measure.stacked import stacked_blowup
 from teeter.models import MODELS
 from teeter.runs import Together
-from teeter.train import BitStream, Job, Recipe, Trained, measures, train_many
+from teeter.train import BitStream, Job, Recipe, Stream, Trained, measures, train_many
 from teeter.train.measures import Measure
 from teeter.train.stack import Stacked
 
@@ -39,9 +39,11 @@ __all__ = [
     "POSITIONS",
     "VARIANTS",
     "Learner",
+    "device_here",
     "kind_of",
     "learn",
     "model_of",
+    "stream_of",
     "together",
     "zero_one",
 ]
@@ -104,14 +106,25 @@ def model_of(spec: Learner) -> nn.Module:
         return MODELS[spec.model](**sizes)
 
 
+def stream_of(spec: Learner, device: torch.device) -> Stream:
+    """Fresh strings of n bits at every step."""
+    return BitStream(zero_one(spec.function), spec.n, spec.batch, spec.seed, device)
+
+
+def device_here() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def learn(
     specs: Sequence[Learner],
     folder: Path | None,
     every: int | Collection[int] | None = None,
     extra: Callable[[Learner], Mapping[str, Measure]] = lambda spec: {},
+    model: Callable[[Learner], nn.Module] = model_of,
+    stream: Callable[[Learner, torch.device], Stream] = stream_of,
 ) -> list[Trained]:
     """Train them, those of one shape together, and measure the usual at every row: by default at the start and end."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_here()
     usual: dict[Any, Mapping[str, Measure]] = {}
     jobs = []
     for spec in specs:
@@ -121,8 +134,7 @@ def learn(
         recipe = Recipe(
             spec.steps, spec.batch, rate=spec.rate, weight_decay=spec.weight_decay, arithmetic=ARITHMETIC[device.type]
         )
-        stream = BitStream(zero_one(spec.function), spec.n, spec.batch, spec.seed, device)
-        jobs.append(Job(model_of(spec).to(device), stream, recipe, {**usual[key], **extra(spec)}))
+        jobs.append(Job(model(spec).to(device), stream(spec, device), recipe, {**usual[key], **extra(spec)}))
     steps = max(spec.steps for spec in specs)
     compile = device.type == "cuda" and steps >= 1000  # to compile takes a GPU as long as some thousand steps
     made = train_many(jobs, every=every or steps, folder=folder, keep=max(steps // 4, 1), compile=compile)
