@@ -48,7 +48,7 @@ def test_the_fast_program_is_for_encoders_as_they_were_made(more):
 
 
 @pytest.mark.parametrize("kind", [Encoder, Decoder])
-def test_long_inputs_of_small_dimension_take_the_plain_way(kind):
+def test_long_inputs_of_small_dimension(kind):
     torch.manual_seed(0)
     models = [kind(length=40, dim=4).double() for _ in range(2)]
     x = 1.0 - 2.0 * torch.randint(0, 2, (2, 3, 40)).double()

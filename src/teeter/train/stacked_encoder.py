@@ -1,11 +1,12 @@
 """K encoders of one shape on K batches of bits, as one program that does only what the answer needs.
 
 The function is `teeter.models.Encoder`'s or, with positions blind to later ones, `Decoder`'s, each model with its own
-weights and inputs, and so are the gradients. Three savings, none of which is an approximation:
+weights and inputs, and so are the gradients. The savings, none of which is an approximation:
 
 - Before the first layer a position is one of two vectors, as its bit is: 2n of them, whatever the batch. Queries, keys,
   scores and values (through the output matrix) are tables of these; a batch only picks from them. What the first
-  attention gives is then one product of its weights, (batch n) x (2n heads), with the table of values.
+  attention gives is then one product of its weights, (batch n) x (2n heads), with the table of values; or, for long
+  inputs of short vectors, a quotient of two that are linear in which bits are there (`_long_first_layer`).
 - Only the last position is read out, so the last layer has one query. Its score with position j is
   q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
 - A bias of keys adds the same to all scores of a query, which softmax does not see.
@@ -95,10 +96,8 @@ def stacked_encoder(model: nn.Module, weights: Weights, bits: Tensor) -> Tensor:
         x = _last_layer(_part(weights, "layers.0."), x, heads, norm)
     else:
         first, n, dim = _part(weights, "layers.0."), bits.shape[-1], table.shape[-1]
-        if 2 * n * heads < 4 * dim + 2 * n:  # else, as in H's long inputs of dimension 4, a table is the longer way
-            x = _first_layer(first, table, bits, heads, norm, model.causal)
-        else:
-            x = _layer(first, _pick(table, bits), heads, norm, model.causal)
+        is_long = 2 * n * heads >= 4 * dim + 2 * n  # as H's long inputs of dimension 4 are
+        x = (_long_first_layer if is_long else _first_layer)(first, table, bits, heads, norm, model.causal)
         for i in range(1, last):
             x = _layer(_part(weights, f"layers.{i}."), x, heads, norm, model.causal)
         x = _last_layer(_part(weights, f"layers.{last}."), x, heads, norm)
@@ -185,6 +184,35 @@ def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm
     values = torch.einsum("kjbhd,kohd->khjbo", value, outward).reshape(models, -1, dim)
     attended = _product(chances.flatten(-2), values) + weights["attention.output.bias"].view(models, 1, 1, dim)
     return _after(_pick(table, bits), attended, weights, norm)
+
+
+def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm: str, causal: bool) -> Tensor:
+    """The same where vectors are short and inputs long, and n x n numbers for every input would be most of the work.
+
+    An answer of attention is a quotient: sum_j e^s_j v_j over sum_j e^s_j, where s_j and v_j are one of two as bit j
+    is. So both sums are linear in which bits are there, and one product of (batch, 2n) with a table of e^s v gives
+    them all.
+    """
+    models, n, _, dim = table.shape
+    source = _normed(table, weights, "norm1") if norm == "pre" else table
+    query, key, value = (
+        _heads(_linear(source, weights, f"attention.{name}"), heads) for name in ("query", "key", "value")
+    )
+    scores = torch.einsum("kiahd,kjbhd->khiajb", query, key) / math.sqrt(dim // heads)
+    if causal:
+        scores = scores.masked_fill(~_earlier(n, bits.device)[:, None, :, None], -math.inf)
+    # A quotient stays the same when both sums are scaled. The largest score that is there lies between the largest of
+    # each position's smaller one and of its larger one: from the middle, a float32 holds both ends as long as these are
+    # no more than some 170 apart. Beyond, answers are NaN, which training takes for the end of a model.
+    ends = scores.detach().sort(-1).values.amax(-2)
+    grown = torch.exp(scores - ends.mean(-1)[..., None, None])
+    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1)  # (K, n, 2, heads, inside + 1): and the divisor
+    products = torch.einsum("khiajb,kjbho->kjbiaho", grown, summed).reshape(models, 2 * n, -1)
+    is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).to(table.dtype)  # (K, batch, 2n)
+    sums = _product(is_there, products).view(models, -1, n, 2, heads, dim // heads + 1)
+    own = torch.where((bits > 0)[..., None, None], sums[:, :, :, 0], sums[:, :, :, 1])
+    mixed = (own[..., :-1] / own[..., -1:]).flatten(-2)
+    return _after(_pick(table, bits), _linear(mixed, weights, "attention.output"), weights, norm)
 
 
 def _layer(weights: Weights, x: Tensor, heads: int, norm: str, causal: bool) -> Tensor:
