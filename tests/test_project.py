@@ -42,7 +42,7 @@ def test_changelog_has_its_extra_heading():
     assert "### Numbers changed" in (ROOT / "CHANGELOG.md").read_text()
 
 
-WAITING: set[str] = set()  # studies whose paper tier has not been run yet
+WAITING: set[str] = {"hahn2024/tradeoff", "hahn2024/dynamics"}  # studies whose paper tier has not been run yet
 
 
 def test_every_study_comes_with_its_paper_tier():
