@@ -99,7 +99,7 @@ def ratio(top: tuple[float, float], bottom: tuple[float, float], runs: int, conf
     """Of two independent numbers, each with its standard error; of nothing, where the lower may be zero.
 
     >>> ratio((1.0, 0.1), (10.0, 0.5), runs=40)
-    0.1 [0.0781087, 0.121891]
+    0.1 [0.0780869, 0.121913]
     """
     far = float(stats.norm.ppf((1 + confidence) / 2))
     if abs(bottom[0]) <= far * bottom[1]:
