@@ -199,7 +199,9 @@ def figure(table: pd.DataFrame) -> Figure:
             axes.set_title(f"$n = {n}$", loc="left")
             axes.set_xlabel("norm")
     for line, words in zip(panels, ("", "", "as released:\n"), strict=True):
-        next(axes for axes in line if axes.axison).set_ylabel(f"{words}log blow-up")
+        first = next(axes for axes in line if axes.axison)
+        first.set_ylabel(f"{words}log blow-up")
+        first.tick_params(labelleft=True)
     for axes in panels.flat:
         axes.xaxis.set_major_locator(MaxNLocator(3))
     drawing.legend(*panels[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, markerscale=1.5)
