@@ -44,6 +44,7 @@ def test_changelog_has_its_extra_heading():
 
 WAITING = {
     "hahn2024/causal",
+    "hahn2024/dynamics",
     "hahn2024/generalization",
     "hahn2024/initialization",
     "hahn2024/length-generalization",
@@ -51,6 +52,7 @@ WAITING = {
     "hahn2024/recurrent",
     "hahn2024/scaling",
     "hahn2024/scratchpad",
+    "hahn2024/tradeoff",
 }  # studies whose paper tier has not been run yet
 
 

@@ -52,6 +52,15 @@ def test_rows_in_the_units_of_the_paper(n):
     assert row["norm"] == pytest.approx(measure.parameter_norm(made.model, skip=("position",)), rel=1e-6)
 
 
+def test_only_what_is_wanted_is_measured():
+    spec = Learner("majority", 4, seed=0, **QUICK)
+    (usual,), (some,) = learn([spec], None), learn([spec], None, only=("norm", "mse"))
+    assert list(some.rows[-1]) == ["step", "loss", "rate", "mse", "norm"]
+    assert some.rows[-1].items() <= usual.rows[-1].items()
+    with pytest.raises(UnknownName, match="no measure named 'blow-up': did you mean 'blowup'"):
+        learn([spec], None, only=["blow-up"])
+
+
 def test_alone_as_with_others():
     specs = [Learner(name, 4, seed, **QUICK) for name in ("parity", "majority") for seed in (0, 1)]
     for spec, made in zip(specs, learn(specs, None), strict=True):

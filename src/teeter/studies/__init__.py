@@ -3,6 +3,7 @@
 from teeter.errors import UnknownName
 from teeter.studies.hahn2024 import (
     causal,
+    dynamics,
     functions,
     generalization,
     initialization,
@@ -11,6 +12,7 @@ from teeter.studies.hahn2024 import (
     recurrent,
     scaling,
     scratchpad,
+    tradeoff,
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
@@ -22,6 +24,8 @@ _ALL = (
     functions,
     scaling,
     long,
+    tradeoff,
+    dynamics,
     generalization,
     scratchpad,
     initialization,

@@ -122,15 +122,19 @@ def learn(
     extra: Callable[[Learner], Mapping[str, Measure]] = lambda spec: {},
     model: Callable[[Learner], nn.Module] = model_of,
     stream: Callable[[Learner, torch.device], Stream] = stream_of,
+    only: Collection[str] | None = None,
 ) -> list[Trained]:
-    """Train them, those of one shape together, and measure the usual at every row: by default at the start and end."""
+    """Train them, those of one shape together, and measure the usual at every row: by default at the start and end.
+
+    `only` are the names of those of the usual measures that are wanted; sharpness costs most.
+    """
     device = device_here()
     usual: dict[Any, Mapping[str, Measure]] = {}
     jobs = []
     for spec in specs:
         key = spec.function, spec.n, spec.model
         if key not in usual:
-            usual[key] = _measures(spec, device)
+            usual[key] = _wanted(_measures(spec, device), only)
         recipe = Recipe(
             spec.steps, spec.batch, rate=spec.rate, weight_decay=spec.weight_decay, arithmetic=ARITHMETIC[device.type]
         )
@@ -142,6 +146,13 @@ def learn(
         for row in each.rows:
             row |= {name: 4 * value for name, value in row.items() if name.startswith("sharpness")}
     return made
+
+
+def _wanted(found: Mapping[str, Measure], only: Collection[str] | None) -> Mapping[str, Measure]:
+    for name in only or ():
+        if name not in found:
+            raise UnknownName("measure", name, found)
+    return found if only is None else {name: each for name, each in found.items() if name in only}
 
 
 def _measures(spec: Learner, device: torch.device) -> dict[str, Measure]:

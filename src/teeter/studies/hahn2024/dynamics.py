@@ -1,0 +1,344 @@
+"""What happens to sharpness, blow-up and norm while PARITY is learned?
+
+Figures 3, 12, 13 and 14 of Hahn & Rofin (7.2, E.2): n = 25, weight decay 0 to 0.3, 20,000 steps measured every 100, and
+100,000 steps measured every 500. The loss stays at that of a guess (a quarter, for 0 and 1) until it falls at once; at
+that moment sharpness rises, and afterwards weight decay trades norm for blow-up.
+
+A row is a measured step. Sharpness and blow-up are those of the variant: Eq. 15 and Eq. 5, or as released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from teeter.measure import Estimate
+from teeter.runs import Together
+from teeter.studies.hahn2024.learning import CONVERGED, VARIANTS, Learner, kind_of, learn
+from teeter.studies.hahn2024.over_runs import mean, partial_correlation, ratio, share, unknown
+from teeter.studies.study import Claim, Study
+from teeter.train import Trained
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["STUDY", "Course", "course_of"]
+
+DECAYS = (0.0, 0.1, 0.2, 0.3)
+LONG = (0.0, 0.1)  # the weight decays of Figure 13
+GUESS = 0.25  # the loss of one half for targets 0 and 1
+AT_ONCE = 5  # rows, of 200
+MAJORITY = 25 * 1.8e-3  # what MAJORITY's sharpness comes to at n = 25 by the slope in Table 2
+COLUMNS = {
+    "text": {"mse": "mse", "sharpness": "sharpness", "norm": "norm", "blowup": "blowup"},
+    "released": {"mse": "mse", "sharpness": "sharpness_released", "norm": "norm", "blowup": "blowup_released"},
+}
+
+
+def grid(n: int, steps: int, seeds: int, variant: str = "text", decays: Sequence[float] = DECAYS, **sizes: Any):
+    return [
+        Learner("parity", n, seed, variant, steps=steps, weight_decay=decay, **sizes)
+        for decay in decays
+        for seed in range(seeds)
+    ]
+
+
+TINY: dict[str, Any] = {"dim": 8, "batch": 16}
+QUICK: dict[str, Any] = {"dim": 16, "batch": 64, "rate": 3e-3}
+SMOKE = grid(4, 4, 1, **TINY) + grid(4, 4, 1, "released", LONG, **TINY) + grid(4, 8, 1, decays=LONG, **TINY)
+SMALL = grid(4, 600, 2, **QUICK) + grid(4, 600, 1, "released", LONG, **QUICK)
+PAPER = grid(25, 20_000, 10) + grid(25, 20_000, 10, "released") + grid(25, 100_000, 5, decays=LONG)
+
+
+def every(steps: int) -> int:
+    """Between measured steps: H's 100 of 20,000, and as many rows of a longer run; fewer of a short one."""
+    rows = 200 if steps >= 20_000 else 20 if steps >= 100 else 4
+    return steps // rows
+
+
+def rows(spec: Learner, made: Trained) -> list[dict[str, Any]]:
+    names = COLUMNS[spec.variant].items()
+    converged = made.stopped == "done" and made.rows[-1]["mse"] <= CONVERGED
+    return [
+        {"step": row["step"], **{name: float(f"{row[own]:.6g}") for name, own in names}, "converged": converged}
+        for row in made.rows
+    ]
+
+
+def run_all(specs: Sequence[Learner], folder: Path | None) -> list[list[dict[str, Any]]]:
+    first = specs[0]
+    made = learn(specs, folder, every=every(first.steps), only=list(COLUMNS[first.variant].values()))
+    return [rows(spec, each) for spec, each in zip(specs, made, strict=True)]
+
+
+def run(spec: Learner) -> list[dict[str, Any]]:
+    return run_all([spec], None)[0]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a run came to.
+
+    It is learning where its loss, counted from that of a guess downwards, falls most, and has learned at the first row
+    that would count as converged. The end is the last tenth of the rows, the peak of sharpness the highest median of
+    three rows in turn.
+    """
+
+    weight_decay: float
+    lag: int  # rows from that fall to the steepest rise of sharpness
+    before: float  # sharpness before that fall, the median, as a share of its peak
+    left: float  # sharpness at the end, as a share of its peak
+    end: float  # sharpness at the end
+    blowup: float  # log blow-up at the end
+    jump: float  # of log blow-up, from a twentieth of the run before that fall to a twentieth after it
+    norm_change: float  # since it has learned
+    blowup_change: float
+    line: float | None  # the correlation of log blow-up and norm since it has learned; None where they stay as they are
+
+
+def course_of(run: pd.DataFrame) -> Course:
+    """From the rows of a converged run."""
+    run = run.sort_values("step")
+    step, mse, sharp, norm, blowup = (run[name].to_numpy(float) for name in ("step", *COLUMNS["text"]))
+    learning, rising = int(np.argmax(_rise(-np.minimum(mse, GUESS)))), int(np.argmax(_rise(sharp)))
+    learned, near, ending = int(np.argmax(mse <= CONVERGED)), max(len(step) // 20, 1), -max(len(step) // 10, 1)
+    peak, end = float(np.median([sharp[:-2], sharp[1:-1], sharp[2:]], 0).max()), float(sharp[ending:].mean())
+    line = partial_correlation(norm[learned:], blowup[learned:])
+    return Course(
+        weight_decay=float(run.weight_decay.iloc[0]),
+        lag=rising - learning,
+        before=float(np.median(sharp[: learning + 1])) / peak,
+        left=end / peak,
+        end=end,
+        blowup=float(blowup[ending:].mean()),
+        jump=float(blowup[min(learning + 1 + near, len(step) - 1)] - blowup[max(learning - near, 0)]),
+        norm_change=float(norm[-1] - norm[learned]),
+        blowup_change=float(blowup[-1] - blowup[learned]),
+        line=None if (line.low, line.high) == (-1, 1) else line.value,
+    )
+
+
+def _rise(values: np.ndarray) -> np.ndarray:
+    """From each row to the next, by means over a fortieth of all rows on either side: one row alone is noisy."""
+    width = max(len(values) // 40, 1)
+    after = range(1, len(values))
+    return np.array([values[k : k + width].mean() - values[max(k - width, 0) : k].mean() for k in after])
+
+
+def of_kind(table: pd.DataFrame, variant: str, long: bool = False) -> pd.DataFrame:
+    """The rows of a variant's shortest runs, or of those that are longer."""
+    longer = table.steps > table.steps.min()
+    return table.loc[(table.variant == variant) & (longer if long else ~longer)]
+
+
+def converged_runs(table: pd.DataFrame) -> tuple[int, int]:
+    """How many runs converged, of how many."""
+    each = table.groupby(["weight_decay", "seed"]).converged.first()
+    return int(each.sum()), len(each)
+
+
+def _measure(answer: Callable[[list[Course]], Estimate], variant: str, long: bool = False):
+    """What the converged runs of a kind say; None where there was no such run at all."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        here = of_kind(table, variant, long)
+        good = here.loc[here.converged.astype(bool)]
+        return None if here.empty else answer([course_of(run) for _, run in good.groupby(["weight_decay", "seed"])])
+
+    return measure
+
+
+def _converged(variant: str):
+    return lambda table: share(*converged_runs(of_kind(table, variant)))
+
+
+def _traded(found: list[Course]) -> Estimate:
+    moved = [each for each in found if each.weight_decay > 0 and each.norm_change != 0]
+    return share(sum(each.norm_change < 0 < each.blowup_change for each in moved), len(moved))
+
+
+def _line(found: list[Course]) -> Estimate:
+    return mean([each.line for each in found if each.weight_decay > 0 and each.line is not None], low=-1, high=1)
+
+
+def _no_effect(found: list[Course]) -> Estimate:
+    decayed = [each for each in found if each.weight_decay > 0]
+    return partial_correlation([each.blowup for each in decayed], [each.end for each in decayed])
+
+
+def _flatter(found: list[Course]) -> Estimate:
+    """The mean of the end over runs at weight decay 0, as a share of that at the other."""
+    ends = [[each.end for each in found if (each.weight_decay > 0) == other] for other in (False, True)]
+    if min(map(len, ends)) < 2:
+        return unknown(sum(map(len, ends)), low=0)
+    top, bottom = ((float(np.mean(end)), float(np.std(end, ddof=1)) / len(end) ** 0.5) for end in ends)
+    return ratio(top, bottom, len(found))
+
+
+def _claims(variant: str) -> list[Claim]:
+    of = "" if variant == "text" else " (as released)"
+
+    def claim(words: str, published: float, answer: Callable[[list[Course]], Estimate], **rule: float) -> Claim:
+        return Claim(words + of, published, _measure(answer, variant), **rule)
+
+    return [
+        Claim(f"share of runs that converge{of}", 39 / 40, _converged(variant), tolerance=0.05, resolution=0.2),
+        claim(
+            "share of runs whose sharpness rises most when the loss falls",
+            1,
+            lambda found: share(sum(abs(each.lag) <= AT_ONCE for each in found), len(found)),
+            tolerance=0.1,
+            resolution=0.2,
+        ),
+        claim(
+            "sharpness before the fall of loss over its peak",
+            0,
+            lambda found: mean([each.before for each in found], low=0),
+            tolerance=0.2,
+            resolution=0.1,
+        ),
+        claim(
+            "sharpness at the end over its peak",
+            0.5,
+            lambda found: mean([each.left for each in found], low=0),
+            tolerance=0.45,
+            resolution=0.2,
+        ),
+        claim(
+            "share of runs whose blow-up rises with the fall of loss",
+            1,
+            lambda found: share(sum(each.jump > 0 for each in found), len(found)),
+            tolerance=0.1,
+            resolution=0.2,
+        ),
+        claim(
+            "with weight decay: share of runs whose norm falls and blow-up rises once learned",
+            1,
+            _traded,
+            tolerance=0.1,
+            resolution=0.2,
+        ),
+        claim(
+            "with weight decay: correlation of log blow-up and norm in the course of a run",
+            -1,
+            _line,
+            tolerance=0.1,
+            resolution=0.1,
+        ),
+        claim(
+            "with weight decay: correlation of sharpness and log blow-up at the end, over runs",
+            0,
+            _no_effect,
+            tolerance=0.5,
+            resolution=0.4,
+        ),
+    ]
+
+
+CLAIMS = [
+    *(claim for variant in VARIANTS for claim in _claims(variant)),
+    Claim(
+        "long runs: sharpness at the end over its peak",
+        0.5,
+        _measure(lambda found: mean([each.left for each in found], low=0), "text", long=True),
+        tolerance=0.45,
+        resolution=0.2,
+    ),
+    Claim(
+        "long runs: sharpness at the end, weight decay 0 over 0.1",
+        0.5,
+        _measure(_flatter, "text", long=True),
+        tolerance=0.45,
+        resolution=0.45,
+    ),
+    Claim(
+        "long runs: MAJORITY's sharpness by Table 2 over the end without weight decay",
+        0,
+        _measure(
+            lambda found: mean([MAJORITY / each.end for each in found if each.weight_decay == 0], low=0),
+            "text",
+            long=True,
+        ),
+        tolerance=0.5,
+        resolution=0.25,
+    ),
+]
+
+DEPARTURES = [
+    "The paper gives no numbers here but one: its curves are over 39 converged runs, it does not say of how many. Ten "
+    "seeds at each of four weight decays are 40, and 39 of 40 is what we compare with.",
+    "Statements as numbers. 'Exactly when': 500 steps apart at most, in 90 % of runs. 'Dramatic': at least fivefold. "
+    "'Decreases again, but to a nontrivial value': the end is between 5 % and 95 % of the peak. 'Log-linear': a "
+    "correlation of 0.9 at least. 'No significant effect': one below one half. 'Substantially higher': at least twice.",
+    "MAJORITY's sharpness at n = 25 is taken to be 25 times its slope in Table 2, since the paper prints no intercept.",
+    "Long runs are measured every 500 steps rather than every 100, five seeds each, and with the paper's model alone.",
+    "Loss is that on 4,096 strings which stay the same, rather than the training loss of the paper's figures.",
+]
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    """A column a kind of run, a line a weight decay: means over converged runs, and their standard deviation."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    kinds = {"": of_kind(table, "text"), "as released, ": of_kind(table, "released"), " ": of_kind(table, "text", True)}
+    shown = {words: here for words, here in kinds.items() if not here.empty}
+    decays = sorted(table.weight_decay.unique())
+    drawing = Figure(figsize=(6.4, 8.2), layout="constrained")
+    panels = drawing.subplots(5, len(shown), sharey="row", squeeze=False)
+    for column, (words, here) in zip(panels.T, shown.items(), strict=True):
+        good, runs = converged_runs(here)
+        title = f"{words.strip()} {here.steps.iloc[0]:,} steps\n{good} of {runs} runs converged"
+        column[0].set_title(title.strip(), loc="left")
+        _courses(column, here.loc[here.converged.astype(bool)], decays)
+        for axes in column[:4]:
+            axes.set_xlim(0, here.steps.iloc[0])
+            axes.xaxis.set_major_locator(MaxNLocator(2))
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.tick_params(labelbottom=axes is column[3])
+        column[3].set_xlabel("step")
+        column[4].sharex(panels[4][0])
+        column[4].set_xlabel("norm")
+    panels[0][0].set_ylim(-0.01, 0.35)  # the first rows are far above a guess, and all alike
+    for axes, name in zip(panels[:, 0], ("loss", "sharpness", "norm", "log blow-up", "log blow-up"), strict=True):
+        axes.set_ylabel(name)
+    drawing.align_ylabels()
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside lower center", ncols=4, title="weight decay")
+    return drawing
+
+
+def _courses(column: Sequence[Axes], table: pd.DataFrame, decays: Sequence[float]) -> None:
+    for i, decay in enumerate(decays):
+        steps = table.loc[table.weight_decay == decay].groupby("step")
+        middle = {name: steps[name].mean() for name in COLUMNS["text"]}
+        for axes, (name, line) in zip(column, middle.items(), strict=False):
+            some = slice(None, None, max(len(line) // 50, 1))  # half a megabyte less
+            spread = steps[name].std().fillna(0)[some]  # of a single run
+            ends = line[some] - spread, line[some] + spread
+            axes.fill_between(spread.index, *ends, color=f"C{i}", alpha=0.15, linewidth=0)
+            axes.plot(line.index, line, color=f"C{i}", linewidth=1.2, label=f"{decay:g}")
+        column[4].plot(middle["norm"], middle["blowup"], color=f"C{i}", linewidth=1.2)
+        column[4].plot(middle["norm"][-1:], middle["blowup"][-1:], "o", color=f"C{i}", markersize=4)
+
+
+STUDY = Study(
+    name="hahn2024/dynamics",
+    paper="hahn2024",
+    where="Figures 3, 12, 13 and 14",
+    title="Sharpness, blow-up and norm while PARITY is learned",
+    about=__doc__ or "",
+    revision=1,
+    tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
+    run=run,
+    figure=figure,
+    claims=CLAIMS,
+    departures=DEPARTURES,
+    together=Together(key=kind_of, run=run_all, most=20),
+)
