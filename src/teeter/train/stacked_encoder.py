@@ -202,16 +202,16 @@ def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int,
     if causal:
         scores = scores.masked_fill(~_earlier(n, bits.device)[:, None, :, None], -math.inf)
     # A quotient stays the same when both sums are scaled. The largest score that is there lies between the largest of
-    # each position's smaller one and of its larger one: from the middle, a float32 holds both ends as long as these are
-    # no more than some 170 apart. Beyond, answers are NaN, which training takes for the end of a model.
+    # each position's smaller one and of its larger one: from the middle, a float64 holds what is 700 away, which a
+    # float32 would not of some that training arrives at.
     ends = scores.detach().sort(-1).values.amax(-2)
-    grown = torch.exp(scores - ends.mean(-1)[..., None, None])
-    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1)  # (K, n, 2, heads, inside + 1): and the divisor
+    grown = torch.exp((scores - ends.mean(-1)[..., None, None]).double())
+    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double()  # and the divisor: (..., inside + 1)
     products = torch.einsum("khiajb,kjbho->kjbiaho", grown, summed).reshape(models, 2 * n, -1)
-    is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).to(table.dtype)  # (K, batch, 2n)
+    is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).double()  # (K, batch, 2n)
     sums = _product(is_there, products).view(models, -1, n, 2, heads, dim // heads + 1)
     own = torch.where((bits > 0)[..., None, None], sums[:, :, :, 0], sums[:, :, :, 1])
-    mixed = (own[..., :-1] / own[..., -1:]).flatten(-2)
+    mixed = (own[..., :-1] / own[..., -1:]).flatten(-2).to(table.dtype)
     return _after(_pick(table, bits), _linear(mixed, weights, "attention.output"), weights, norm)
 
 
