@@ -31,6 +31,7 @@ from teeter.runs import Together
 from teeter.train import BitStream, Job, Recipe, Stream, Trained, measures, train_many
 from teeter.train.measures import Measure
 from teeter.train.stack import Stacked
+from teeter.train.state import own_randomness
 
 __all__ = [
     "ARITHMETIC",
@@ -59,6 +60,7 @@ ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
 POSITIONS = ("embedding.position",)  # weights that H leaves out of theta
 _STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured, or all there are; the paper has no number
+_SCALED = ("sharpness", "sharpness_released")  # by 4, to ±1
 _SEED = 1_000_000  # of those strings: no run's own
 
 
@@ -101,8 +103,7 @@ def model_of(spec: Learner) -> nn.Module:
     sizes: dict[str, Any] = {"dim": spec.dim}
     if spec.model in ("encoder", "decoder"):
         sizes |= {"length": spec.n, "positions": VARIANTS[spec.variant]}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
+    with own_randomness(torch.device("cpu"), spec.seed):
         return MODELS[spec.model](**sizes)
 
 
@@ -140,11 +141,17 @@ def learn(
         )
         jobs.append(Job(model(spec).to(device), stream(spec, device), recipe, {**usual[key], **extra(spec)}))
     steps = max(spec.steps for spec in specs)
-    compile = device.type == "cuda" and steps >= 1000  # to compile takes a GPU as long as some thousand steps
+    # To compile takes as long as a million steps of a bit of dimension 128: a dozen seconds.
+    work = sum(spec.steps * spec.n * spec.dim / 128 for spec in specs)
+    compile = device.type == "cuda" and work > 1e6
     made = train_many(jobs, every=every or steps, folder=folder, keep=max(steps // 4, 1), compile=compile)
     for each in made:
         for row in each.rows:
-            row |= {name: 4 * value for name, value in row.items() if name.startswith("sharpness")}
+            row |= {
+                name: 4 * value
+                for name, value in row.items()
+                if name.removesuffix("_low").removesuffix("_high") in _SCALED
+            }
     return made
 
 
@@ -192,7 +199,8 @@ class ReleasedBlowup:
 
     def _mean(self, model: nn.Module, every: Blowup, last: Blowup) -> float:
         norms = dict(model.named_modules())
-        final = every.layers[-1].rpartition(".")[0]  # the last layer's norms are named alike
+        final = every.layers[-1].rpartition(".")[0]  # the last layer's norms are named alike, where none comes after
+        assert final, "for models whose layers normalise last"
         total = torch.zeros(len(self.inputs), dtype=torch.float64)
         for i, name in enumerate(every.layers):
             norm = norms[name]
