@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from matplotlib.figure import Figure
 
 from teeter.errors import UnknownName
+from teeter.report.drawing import svg
 from teeter.runs import Store, execute
 from teeter.studies import PAPERS, STUDIES, TIERS, find
 from teeter.studies.hahn2024 import functions
@@ -35,7 +35,7 @@ def test_smoke(study, tmp_path):
     outcome = study.execute("smoke", store)
     assert len(outcome.provenance) == len(study.specs("smoke"))
     assert {j.verdict for j in outcome.judgements} <= {"reproduced", "not reproduced", "undecided"}
-    assert isinstance(study.figure(outcome.table), Figure)
+    assert "<svg" in svg(lambda: study.figure(outcome.table), study.name)  # not all can be drawn that can be made
     best = study.best(store)
     assert best is not None
     assert best.tier == "smoke"

@@ -7,12 +7,12 @@ too small for its matrix units, and would read `source` for every one of them, f
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
-if find_spec("triton") is None:  # so there is no GPU that it serves
+try:
+    import triton.language  # noqa: F401  # pyright: ignore[reportMissingImports, reportUnusedImport]
+except ImportError:  # so there is no GPU that it serves
     fused_one_query = None
 else:  # when this is imported, and not later: a compiler could not look into an import
     from teeter.train.one_query_kernels import fused_one_query
