@@ -1,5 +1,6 @@
 """The page needs nothing beside it, and says what the store says."""
 
+import html
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -72,7 +73,7 @@ def test_page_shows_every_claim_with_its_verdict(store):
         outcome = study.best(store)
         assert outcome is not None
         for judgement in outcome.judgements:
-            assert f"<td>{judgement.claim.claim}</td>" in text
+            assert f"<td>{html.escape(judgement.claim.claim)}</td>" in text
     assert text.count("✗ not reproduced</td>") == 4
     assert "99.6 % interval" in text
     assert text.count("<svg") == len(STUDIES)
