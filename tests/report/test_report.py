@@ -68,13 +68,14 @@ def test_page_is_whole_and_needs_no_network(store):
 
 
 def test_page_shows_every_claim_with_its_verdict(store):
-    text = render(store)
+    text, missed = render(store), 0
     for study in STUDIES.values():
         outcome = study.best(store)
         assert outcome is not None
         for judgement in outcome.judgements:
             assert f"<td>{html.escape(judgement.claim.claim)}</td>" in text
-    assert text.count("✗ not reproduced</td>") == 4
+            missed += judgement.verdict == "not reproduced"
+    assert text.count("✗ not reproduced</td>") == missed >= 4
     assert "99.6 % interval" in text
     assert text.count("<svg") == len(STUDIES)
     assert "Provenance" in text
