@@ -25,7 +25,16 @@ from teeter.measure import Estimate
 from teeter.measure.sharpness import Nudging
 from teeter.measure.stacked import stacked_answers, stacked_norm
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import ARITHMETIC, CONVERGED, POSITIONS, VARIANTS, Learner, model_of
+from teeter.studies.hahn2024.learning import (
+    ARITHMETIC,
+    CONVERGED,
+    POSITIONS,
+    VARIANTS,
+    Learner,
+    device_here,
+    model_of,
+    worth_compiling,
+)
 from teeter.studies.study import Claim, Study
 from teeter.train import Drawn, Job, Recipe, Stack, train_many
 
@@ -84,10 +93,10 @@ def job_of(spec: Spec, x: Tensor, labels: Tensor, model: int) -> Job:
     return Job(model_of(learner).to(x.device), Drawn(x, (1 + labels) / 2, spec.batch, seed), recipe)
 
 
-def trained(jobs: list[Job], folder: Path | None) -> Stack:
-    """All of them as one stack."""
-    steps, on_gpu = jobs[0].recipe.steps, next(jobs[0].model.parameters()).is_cuda
-    compile = on_gpu and steps >= 1000  # as in `learn`
+def trained(spec: Spec, jobs: list[Job], folder: Path | None) -> Stack:
+    """Jobs of such a spec, all as one stack."""
+    steps = spec.steps
+    compile = worth_compiling(device_here(), len(jobs) * steps * spec.n * spec.dim)
     made = train_many(jobs, every=steps, folder=folder, keep=max(steps // 4, 1), compile=compile)
     stack = Stack([each.model for each in made])
     stack.shape.eval()
@@ -113,19 +122,19 @@ def answers(stack: Stack, x: Tensor) -> tuple[Tensor, Tensor]:
 
 def run_together(specs: Sequence[Spec], folder: Path | None) -> list[list[dict[str, Any]]]:
     """First every T_1, then all new transformers."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_here()
     x = cube.points(specs[0].n, dtype=torch.float32, device=device)
     chosen = [training_set(spec).to(device) for spec in specs]
     truth = torch.stack([cube.random_function(spec.function)(x) for spec in specs])
     labels, first = truth, torch.zeros(len(specs))
     if specs[0].size < len(x):  # and so is every other's, trained as one program
         jobs = [job_of(spec, x[own], f[own], 0) for spec, own, f in zip(specs, chosen, truth, strict=True)]
-        said, _ = answers(trained(jobs, folder and folder / "first"), x)
+        said, _ = answers(trained(specs[0], jobs, folder and folder / "first"), x)
         labels = 1 - 2 * (said <= 0.5).to(x)
         errors = (said - (1 + truth) / 2).square()
         first = torch.stack([error[own].mean() for error, own in zip(errors, chosen, strict=True)])
     jobs = [job_of(spec, x, each, 1 + k) for spec, each in zip(specs, labels, strict=True) for k in range(spec.refits)]
-    stack = trained(jobs, folder and folder / "second")
+    stack = trained(specs[0], jobs, folder and folder / "second")
     clean, nudged = answers(stack, x)
     targets = (1 + labels.repeat_interleave(specs[0].refits, 0)) / 2
     error = (clean - targets).square()
@@ -258,6 +267,8 @@ DEPARTURES = [
     "is from 100 draws of noise and on the cube from 10; here both are from 10.",
     "Ten new transformers for each f, as the paper gives no number. The released model has all functions, but one "
     "training set of each size and two new transformers of each.",
+    "The rule for 'less sharp' was chosen after a look at the small tier, where a share of functions and sizes in "
+    "place of means over functions had not held: verdicts at the small tier are therefore no test of it.",
     "The released code also has T_1 from all 1,024 strings, and leaves it out of its figures. Here that size is f.",
 ]
 

@@ -35,6 +35,7 @@ from teeter.perturb import BitFlip
 from teeter.studies.hahn2024.intervals import share, slope
 from teeter.studies.hahn2024.learning import device_here
 from teeter.studies.study import Claim, Study
+from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,8 +84,7 @@ PAPER = grid(
 
 def random_model(spec: Spec, seed: int) -> nn.Module:
     """A network as torch begins it, its matrices (all weights but biases and norms) multiplied by the scale."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with own_randomness(torch.device("cpu"), seed):
         if spec.model == "mlp":
             sizes = [spec.n, *[spec.dim] * spec.layers]
             hidden = [part for i, o in zip(sizes, sizes[1:], strict=False) for part in (nn.Linear(i, o), nn.ReLU())]

@@ -45,6 +45,7 @@ __all__ = [
     "learn",
     "model_of",
     "stream_of",
+    "worth_compiling",
     "together",
     "zero_one",
 ]
@@ -116,6 +117,12 @@ def device_here() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def worth_compiling(device: torch.device, work: float) -> bool:
+    """Whether so many steps x bits x dimension of all models together take a GPU longer than to compile does, a dozen
+    seconds."""
+    return device.type == "cuda" and work > 128e6
+
+
 def learn(
     specs: Sequence[Learner],
     folder: Path | None,
@@ -141,9 +148,7 @@ def learn(
         )
         jobs.append(Job(model(spec).to(device), stream(spec, device), recipe, {**usual[key], **extra(spec)}))
     steps = max(spec.steps for spec in specs)
-    # To compile takes as long as a million steps of a bit of dimension 128: a dozen seconds.
-    work = sum(spec.steps * spec.n * spec.dim / 128 for spec in specs)
-    compile = device.type == "cuda" and work > 1e6
+    compile = worth_compiling(device, sum(spec.steps * spec.n * spec.dim for spec in specs))
     made = train_many(jobs, every=every or steps, folder=folder, keep=max(steps // 4, 1), compile=compile)
     for each in made:
         for row in each.rows:

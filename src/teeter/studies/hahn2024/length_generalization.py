@@ -31,6 +31,7 @@ from teeter.studies.study import Claim, Study
 from teeter.train import Trained, measures
 from teeter.train.measures import Measure, OfStack
 from teeter.train.stack import Stacked
+from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +71,7 @@ def lengths_of(n: int) -> list[int]:
 
 def model_of(spec: Learner) -> nn.Module:
     """H's encoder with room for 2n bits; without positions, their vectors are 0 and stay so."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
+    with own_randomness(torch.device("cpu"), spec.seed):
         model = Encoder(length=2 * spec.n, dim=spec.dim)
     if spec.variant == NONE:
         nn.init.zeros_(model.embedding.position.weight).requires_grad_(False)

@@ -7,13 +7,11 @@ of n, and shows little dependence on n for FIRST and MEAN, whose average sensiti
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from teeter.studies.hahn2024 import length_panels as panels
 from teeter.studies.hahn2024 import lengths
-from teeter.studies.hahn2024.learning import VARIANTS, Learner, kind_of, together
+from teeter.studies.hahn2024.learning import VARIANTS, Learner, together
 from teeter.studies.study import Claim, Study
 
 if TYPE_CHECKING:
@@ -45,26 +43,6 @@ PAPER = [
     for name in NAMES
     for seed in range(10)
 ]
-
-
-def at_once(n: int) -> int:
-    """How many models of length n are trained at once.
-
-    At these lengths attention is all there is to do: batch x heads x n^2 weights, 2^28 bytes for n = 512 and a batch of
-    128, of which a step has about six at once. Ten models then take some 16 GB, and a step as long as reading and
-    writing that a few times takes. Of shorter inputs there are as many more as have no more such weights together, up
-    to all 30 models of a length.
-
-    >>> at_once(512), at_once(256), at_once(4)
-    (10, 30, 30)
-    """
-    return min(30, 10 * 512**2 // n**2)
-
-
-def group(spec: Learner) -> tuple[Any, ...]:
-    """What is trained as one program: all functions of a length, and even parts of its seeds."""
-    parts = math.ceil(10 / max(at_once(spec.n) // len(NAMES), 1))
-    return *kind_of(spec), spec.seed % parts
 
 
 def _claims(variant: str) -> list[Claim]:
@@ -144,5 +122,5 @@ STUDY = Study(
     figure=figure,
     claims=CLAIMS,
     departures=DEPARTURES,
-    together=replace(together(lengths.final_row, most=30), key=group),
+    together=together(lengths.final_row, most=30),  # of one length: its attention is a table, whatever the batch
 )

@@ -27,6 +27,7 @@ from teeter.studies.hahn2024.length_generalization import AtLengths
 from teeter.studies.study import Claim, Study
 from teeter.train import Stream, Trained
 from teeter.train.measures import Measure
+from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +54,7 @@ PAPER = grid([5, 10, 20, 30], 3, fixed=10_000, steps=2_000, rate=1e-3)
 
 
 def model_of(spec: Learner) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
+    with own_randomness(torch.device("cpu"), spec.seed):
         return MODELS[spec.model](dim=spec.dim)
 
 

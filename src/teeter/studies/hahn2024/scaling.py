@@ -157,9 +157,8 @@ def figure(table: pd.DataFrame) -> Figure:
         axes.set_ylabel("sharpness")
     for axes in grid[3]:
         axes.set_xlabel("input length $n$")
-    shared.set_yscale(
-        "log" if table["converged"].to_numpy(bool).any() else "linear"
-    )  # there is no logarithm of nothing
+    some = table["converged"].to_numpy(bool).any()
+    shared.set_yscale("log" if some else "linear")  # there is no logarithm of nothing
     shared.set_title("All four, axes aligned", loc="left")
     shares.set(ylim=(-4, 104), ylabel="runs converged (%)")
     blowup.set_ylabel("log of the blow-up")

@@ -27,9 +27,10 @@ from teeter.measure import Estimate
 from teeter.models import MODELS
 from teeter.perturb import BitFlip
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import ARITHMETIC, CONVERGED, POSITIONS, VARIANTS
+from teeter.studies.hahn2024.learning import ARITHMETIC, CONVERGED, POSITIONS, VARIANTS, device_here
 from teeter.studies.study import Claim, Study
 from teeter.train import Job, Recipe, Stream, train_many
+from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,8 +78,7 @@ class Steps(nn.Module):
 
 def model_of(spec: Spec) -> Steps:
     """The network with the first weights of its seed, whatever else is drawn."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
+    with own_randomness(torch.device("cpu"), spec.seed):
         return Steps(MODELS["scratchpad"](length=spec.n, dim=spec.dim, positions=VARIANTS[spec.variant]))
 
 
@@ -147,7 +147,7 @@ def measured(spec: Spec, model: Steps, device: torch.device) -> dict[str, float]
 
 
 def run_together(specs: Sequence[Spec], folder: Path | None) -> list[list[dict[str, Any]]]:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_here()
     jobs = []
     for spec in specs:
         how: dict[str, Any] = dict(rate=spec.rate, weight_decay=spec.weight_decay)

@@ -162,8 +162,9 @@ DEPARTURES = [
     "The paper gives no numbers here. What it calls clear or visible is a correlation of at least one half, and what "
     "it says is not seen is one of less; 'little dependency on n' is a quarter of PARITY's rise at most.",
     "The paper does not say how many runs it has. We have 16 for each function at n = 5, 10, 15 and 20 (Figure 10) and "
-    "5 at 10 more lengths from 4 to 25 (Figure 9): 456 runs. With the released code's model, 8 at each of the former: "
-    "128 runs. Runs that did not converge are crosses in the figure and count nowhere else.",
+    "5 at 10 more lengths from 4 to 25 (Figure 9), which leaves out 8 of its 22: 456 runs. With the released code's "
+    "model, 8 at each of the former: 128 runs. Runs that did not converge are crosses in the figure and count nowhere "
+    "else.",
     "Blow-up is the mean over 1,024 strings of the logarithm: the paper does not say whether it averages before or "
     "after. As released, the variance is unbiased, there is no epsilon, and in the last layer only the last position "
     "counts; and token and position vectors are joined halves.",
