@@ -9,7 +9,7 @@ have all images on the GPU already, which spares the usual loop its loader. The 
 five times over: what is learned is of no matter here. Other ways of ours stand beside, and the mean loss of the steps
 timed, so that it can be seen that all learn alike.
 
-Measured 2026-11-15 on one H200, torch 2.11, with --quick (benchmarks/results/): ViT-small 3.7x, ResNet-18 3.5x.
+Measured 2026-11-15 on one H200, torch 2.11 (benchmarks/results/): ViT-small 3.9x, ResNet-18 3.7x.
 On a CPU there is no claim: some steps of small batches, not compiled, show that it runs.
 
     python benchmarks/epochs.py [--quick] [--json]

@@ -17,9 +17,9 @@ are measured one after the other, as by any function of a model.
 "limits" are the shares of a step that its multiplications and its bytes would take if nothing else took any time, by
 the maker's figures for an H200 (67, 495 and 990 dense TFLOP/s in float32, tf32 and bf16; 4.8 TB/s).
 Measured 2026-11-15 on 2 CPU cores, torch 2.13, three trials (benchmarks/results/): 3.2x the eager loop, 3.6x the
-compiled one. The same day on one H200, torch 2.11, three trials: 20x in float32, 33x in tf32, 43x in bf16 (against the
-compiled loop 17x, 28x and 36x); a stack of one 5.0x. On another host, whose processor was slower, the loop took 7.6 ms
-in place of 5.8 and all ratios were higher.
+compiled one. The same day on one H200, torch 2.11, three trials: 23x in float32, 39x in tf32, 49x in bf16 (against the
+compiled loop 19x, 32x and 40x); a stack of one 4.6x; measuring_share 0.06. The loop waits for its host's processor: it
+took 6.6 ms here, 5.8 ms on another host, where the ratios were 20x, 33x and 43x, and 7.6 ms on a third.
 
     python benchmarks/training.py [--quick] [--json] [--trials N] [--device cuda]
 """

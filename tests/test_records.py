@@ -1,7 +1,10 @@
 """Numbers of the benchmarks in README and docs are those of the records they stand on."""
 
 import json
+import runpy
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 RUNS = [
@@ -66,3 +69,39 @@ def test_what_is_said_of_epochs():
     vit, resnet = run["vit_small_over_eager"], run["resnet18_over_eager"]
     said = f"{vit:.1f} times faster (ViT-small), {resnet:.1f} (ResNet-18)"
     assert said in (ROOT / "README.md").read_text()
+
+
+def test_what_is_said_of_measuring():
+    run, page = record("training-h200"), (ROOT / "docs/train.md").read_text()
+    assert f"steps takes {100 * run['measuring_share']:.0f} % of the time they train" in page
+    assert f"it would take {100 * run['measuring_share_one_by_one']:.0f} %" in page
+
+
+def test_what_is_said_of_arithmetics():
+    run, page = record("precision-h200"), (ROOT / "docs/train.md").read_text()
+    rows = {(row["function"], row["n"], row["arithmetic"]): row for row in run["rows"]}
+    for name in ("parity", "majority"):
+        for n in (5, 10, 20):
+            cells = [rows[name, n, kind] for kind in ("float32", "tf32", "bf16")]
+            told = [f"{r['converged']} of {r['runs']} | {r['sharpness']:.2f} ± {r['sharpness_sd']:.2f}" for r in cells]
+            assert f"| {name.upper() if n == 5 else ''} | {n} | {' | '.join(told)} |".replace("|  |", "| |") in page
+    failed = [claim for claim, holds in run["verdicts"].items() if not holds]
+    assert failed == ["parity n=20 is learned"]
+    parity = rows["parity", 20, "tf32"]
+    low, high = parity["rate_low"], parity["rate_high"]
+    assert f"{parity['converged']} of {parity['runs']} seeds (0.72, 95 %\ninterval {low:.2f} to {high:.2f})" in page
+    assert all(rows[name, 20, "tf32"]["converged"] == 10 for name in ("majority", "first", "mean"))
+
+
+CLAIMED = [("training", "training-h200"), ("training", "training-cpu"), ("epochs", "epochs-h200")]
+
+
+@pytest.mark.parametrize("script, name", CLAIMED, ids=lambda each: each)
+def test_records_bear_their_claims_out(script, name):
+    """What a benchmark claims is in its record, and no line that was not committed."""
+    made, run = runpy.run_path(str(ROOT / "benchmarks" / f"{script}.py")), record(name)
+    bounds = [(key, run[key] >= bound) for key, bound in made["CLAIMS"].items() if key in run]
+    bounds += [(key, run[key] <= bound) for key, bound in made.get("AT_MOST", {}).items() if key in run]
+    assert bounds
+    assert not [key for key, holds in bounds if not holds]
+    assert "+" not in run["provenance"]["commit"]

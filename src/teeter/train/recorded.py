@@ -3,9 +3,11 @@ together, since small models otherwise spend their time waiting for launches."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +46,7 @@ class Recorded:
         before = {id(each): (each, each.detach().clone()) for each in state()}
         random = torch.cuda.get_rng_state(self.device)
         try:
-            with torch.cuda.device(self.device):
+            with torch.cuda.device(self.device), _in_one_order():
                 stream, here = _stream(self.device), torch.cuda.current_stream()
                 stream.wait_stream(here)
                 with torch.cuda.stream(stream):  # in the default one nothing can be recorded
@@ -82,6 +84,23 @@ class Recorded:
                     f"after {place.dtype} {tuple(place.shape)}"
                 )
             place.copy_(part)
+
+
+@contextmanager
+def _in_one_order() -> Iterator[None]:
+    """What is compiled and recorded here adds up in the same order every time. Compilers otherwise let the gradients of
+    an embedding come in as they come, and a run that is resumed differs in its last digits."""
+    memory: Any = torch.utils.deterministic  # its one setting is unknown to type checkers
+    before, filled = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*use_deterministic_algorithms")  # of kernels without such a twin
+        try:
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            memory.fill_uninitialized_memory = False  # which costs time, and mends nothing
+            yield
+        finally:
+            torch.set_deterministic_debug_mode(before)
+            memory.fill_uninitialized_memory = filled
 
 
 @cache
