@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from teeter.measure import Estimate
+from teeter.studies import over_runs
 from teeter.studies.hahn2024 import length_panels, lengths, long, scaling
 from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, zero_one
 from teeter.studies.study import Claim
@@ -60,10 +61,7 @@ def test_runs_that_did_not_converge_count_only_as_discarded():
     assert lengths.slope("parity", "text")(table) == lengths.slope("parity", "text")(table_of(NOISY))
     assert lengths.level("parity", "text", 20)(table).n == 2
     lost = lengths.discarded("parity", "text")(table)
-    z, share, runs = 1.959964, 0.25, 8
-    centre = (share + z * z / (2 * runs)) / (1 + z * z / runs)
-    half = z / (1 + z * z / runs) * math.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
-    assert (lost.value, lost.low, lost.high, lost.n) == pytest.approx((0.25, centre - half, centre + half, 8))
+    assert lost == over_runs.share([True] * 2 + [False] * 6)
     assert length_panels.count(table, "parity") == "PARITY: 2 of 8 discarded"
     both = pd.concat([table, table.assign(variant="released", converged=True)])
     assert length_panels.count(both, "parity") == "PARITY: 2 and 0 of 8 discarded"
@@ -93,7 +91,7 @@ def test_ratio_takes_the_longer_and_its_ends_solve_fieller():
     soft = table_of([(n, float(rng.normal(0.05, 0.02))) for n in range(4, 31)], function="mean")
     found = lengths.ratio("mean", "parity", "text", 17)(pd.concat([sharp, soft]))
     (a, da), (b, db) = (
-        (e.value, e.half_width) for e in (lengths._mean(t.sharpness.to_numpy()[13:]) for t in (soft, sharp))
+        (e.value, e.half_width) for e in (over_runs.mean(t.sharpness.to_numpy()[13:]) for t in (soft, sharp))
     )
     assert found.value == pytest.approx(a / b)
     assert 0 < found.low < found.value < found.high < 0.1

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from teeter.measure import Estimate
-from teeter.studies.hahn2024.intervals import line, ratio, share, slope
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, together
+from teeter.studies.over_runs import line, ratio, share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained
 

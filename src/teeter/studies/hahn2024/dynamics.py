@@ -19,7 +19,7 @@ import numpy as np
 from teeter.measure import Estimate
 from teeter.runs import Together
 from teeter.studies.hahn2024.learning import CONVERGED, VARIANTS, Learner, kind_of, learn
-from teeter.studies.hahn2024.over_runs import mean, partial_correlation, ratio, share, unknown
+from teeter.studies.over_runs import POSITIVE, average, correlation, mean, ratio, share
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained
 
@@ -109,7 +109,7 @@ def course_of(run: pd.DataFrame) -> Course:
     learning, rising = int(np.argmax(_rise(-np.minimum(mse, GUESS)))), int(np.argmax(_rise(sharp)))
     learned, near, ending = int(np.argmax(mse <= CONVERGED)), max(len(step) // 20, 1), -max(len(step) // 10, 1)
     peak, end = float(np.median([sharp[:-2], sharp[1:-1], sharp[2:]], 0).max()), float(sharp[ending:].mean())
-    line = partial_correlation(norm[learned:], blowup[learned:])
+    line = correlation(norm[learned:], blowup[learned:])
     return Course(
         weight_decay=float(run.weight_decay.iloc[0]),
         lag=rising - learning,
@@ -139,8 +139,12 @@ def of_kind(table: pd.DataFrame, variant: str, long: bool = False) -> pd.DataFra
 
 def converged_runs(table: pd.DataFrame) -> tuple[int, int]:
     """How many runs converged, of how many."""
-    each = table.groupby(["weight_decay", "seed"]).converged.first()
-    return int(each.sum()), len(each)
+    fates = _fates(table)
+    return sum(fates), len(fates)
+
+
+def _fates(table: pd.DataFrame) -> list[bool]:
+    return [bool(each) for each in table.groupby(["weight_decay", "seed"]).converged.first()]
 
 
 def _measure(answer: Callable[[list[Course]], Estimate], variant: str, long: bool = False):
@@ -155,30 +159,27 @@ def _measure(answer: Callable[[list[Course]], Estimate], variant: str, long: boo
 
 
 def _converged(variant: str):
-    return lambda table: share(*converged_runs(of_kind(table, variant)))
+    return lambda table: share(_fates(of_kind(table, variant)))
 
 
 def _traded(found: list[Course]) -> Estimate:
     moved = [each for each in found if each.weight_decay > 0 and each.norm_change != 0]
-    return share(sum(each.norm_change < 0 < each.blowup_change for each in moved), len(moved))
+    return share([each.norm_change < 0 < each.blowup_change for each in moved])
 
 
 def _line(found: list[Course]) -> Estimate:
-    return mean([each.line for each in found if each.weight_decay > 0 and each.line is not None], low=-1, high=1)
+    return mean([each.line for each in found if each.weight_decay > 0 and each.line is not None], (-1, 1))
 
 
 def _no_effect(found: list[Course]) -> Estimate:
     decayed = [each for each in found if each.weight_decay > 0]
-    return partial_correlation([each.blowup for each in decayed], [each.end for each in decayed])
+    return correlation([each.blowup for each in decayed], [each.end for each in decayed])
 
 
 def _flatter(found: list[Course]) -> Estimate:
     """The mean of the end over runs at weight decay 0, as a share of that at the other."""
     ends = [[each.end for each in found if (each.weight_decay > 0) == other] for other in (False, True)]
-    if min(map(len, ends)) < 2:
-        return unknown(sum(map(len, ends)), low=0)
-    top, bottom = ((float(np.mean(end)), float(np.std(end, ddof=1)) / len(end) ** 0.5) for end in ends)
-    return ratio(top, bottom, len(found))
+    return ratio(average(ends[0]), average(ends[1]), POSITIVE)
 
 
 def _claims(variant: str) -> list[Claim]:
@@ -192,28 +193,28 @@ def _claims(variant: str) -> list[Claim]:
         claim(
             "share of runs whose sharpness rises most when the loss falls",
             1,
-            lambda found: share(sum(abs(each.lag) <= AT_ONCE for each in found), len(found)),
+            lambda found: share([abs(each.lag) <= AT_ONCE for each in found]),
             tolerance=0.1,
             resolution=0.2,
         ),
         claim(
             "sharpness before the fall of loss over its peak",
             0,
-            lambda found: mean([each.before for each in found], low=0),
+            lambda found: mean([each.before for each in found], POSITIVE),
             tolerance=0.2,
             resolution=0.1,
         ),
         claim(
             "sharpness at the end over its peak",
             0.5,
-            lambda found: mean([each.left for each in found], low=0),
+            lambda found: mean([each.left for each in found], POSITIVE),
             tolerance=0.45,
             resolution=0.2,
         ),
         claim(
             "share of runs whose blow-up rises with the fall of loss",
             1,
-            lambda found: share(sum(each.jump > 0 for each in found), len(found)),
+            lambda found: share([each.jump > 0 for each in found]),
             tolerance=0.1,
             resolution=0.2,
         ),
@@ -246,7 +247,7 @@ CLAIMS = [
     Claim(
         "long runs: sharpness at the end over its peak",
         0.5,
-        _measure(lambda found: mean([each.left for each in found], low=0), "text", long=True),
+        _measure(lambda found: mean([each.left for each in found], POSITIVE), "text", long=True),
         tolerance=0.45,
         resolution=0.2,
     ),
@@ -261,7 +262,7 @@ CLAIMS = [
         "long runs: MAJORITY's sharpness by Table 2 over the end without weight decay",
         0,
         _measure(
-            lambda found: mean([MAJORITY / each.end for each in found if each.weight_decay == 0], low=0),
+            lambda found: mean([MAJORITY / each.end for each in found if each.weight_decay == 0], POSITIVE),
             "text",
             long=True,
         ),

@@ -35,6 +35,7 @@ from teeter.studies.hahn2024.learning import (
     model_of,
     worth_compiling,
 )
+from teeter.studies.over_runs import POSITIVE, average, mean, unknown
 from teeter.studies.study import Claim, Study
 from teeter.train import Drawn, Job, Recipe, Stack, train_many
 
@@ -185,15 +186,13 @@ def is_true(table: Any) -> Any:
 def below(differences: pd.DataFrame) -> Estimate:
     """The share of columns whose mean over functions, the rows, is below 0: at least those whose 95 % t-interval is, at
     most those whose is not above. A column with fewer than two functions may be either."""
-    from scipy.special import stdtrit
-
-    means, counts = differences.mean(), differences.count()
     if differences.empty:
-        return Estimate(0.5, 0.0, 1.0, n=0)
-    spread = differences.std() / counts**0.5
-    half = [-float(stdtrit(n - 1, 0.025)) * s if n > 1 else float("inf") for n, s in zip(counts, spread, strict=True)]
-    low, high = (means + half < 0).mean(), (means - half <= 0).mean()
-    return Estimate(float((means < 0).mean()), float(low), float(high), n=int(counts.min()))
+        return unknown(0, (0.0, 1.0))
+    found = [average(differences[size].dropna()) for size in differences]
+    low = sum(each is not None and each.value + each.half_width < 0 for each in found)
+    high = sum(each is None or each.value - each.half_width <= 0 for each in found)
+    value = float((differences.mean() < 0).mean())
+    return Estimate(value, low / len(found), high / len(found), n=int(differences.count().min()))
 
 
 def less_sensitive(table: pd.DataFrame) -> Estimate:
@@ -225,15 +224,9 @@ def flatter(column: str) -> Callable[[pd.DataFrame], Estimate]:
 
 def alike(table: pd.DataFrame) -> Estimate:
     """Sharpness on the training set over that on the whole cube: the mean over functions, with its t-interval."""
-    from scipy.special import stdtrit
-
     rows = converged(table)
     rows = rows[~is_true(rows)]
-    ratio = (rows.train_sharpness / rows.sharpness).groupby(rows.function).mean()
-    if len(ratio) < 2:
-        return Estimate(1.0, 0.0, 1000.0, n=len(ratio))  # anything
-    mean, half = float(ratio.mean()), -float(stdtrit(len(ratio) - 1, 0.025)) * float(ratio.std()) / len(ratio) ** 0.5
-    return Estimate(mean, mean - half, mean + half, n=len(ratio))
+    return mean((rows.train_sharpness / rows.sharpness).groupby(rows.function).mean(), POSITIVE)
 
 
 def _of(variant: str, measure: Callable[[pd.DataFrame], Estimate]) -> Callable[[pd.DataFrame], Estimate]:

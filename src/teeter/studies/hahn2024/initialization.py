@@ -32,8 +32,8 @@ from teeter.measure import Estimate, sensitivity
 from teeter.measure.changes import quarter_square
 from teeter.models import MODELS
 from teeter.perturb import BitFlip
-from teeter.studies.hahn2024.intervals import share, slope
 from teeter.studies.hahn2024.learning import device_here
+from teeter.studies.over_runs import share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train.state import own_randomness
 

@@ -25,8 +25,8 @@ from teeter.data import bit_strings
 from teeter.measure import Estimate
 from teeter.measure.stacked import stacked_answers
 from teeter.models import Encoder
-from teeter.studies.hahn2024.intervals import mean, rank_correlation
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, device_here, together, zero_one
+from teeter.studies.over_runs import mean, rank_correlation
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained, measures
 from teeter.train.measures import Measure, OfStack

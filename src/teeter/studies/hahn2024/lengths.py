@@ -1,7 +1,6 @@
 """What `scaling` and `long` share: the row a run ends with, and how a column of such rows depends on the length.
 
-Runs that did not converge are left out of everything but their count (H 7.1). Where too few are left to say anything,
-an estimate has an interval so wide that no claim is decided by it.
+Runs that did not converge are left out of everything but their count (H 7.1).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from scipy import stats
-
 from teeter.measure import Estimate
+from teeter.studies import over_runs
 from teeter.studies.hahn2024.learning import CONVERGED, Learner, learn
 from teeter.train import Trained
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 __all__ = [
@@ -25,7 +23,6 @@ __all__ = [
     "correlation",
     "discarded",
     "final_row",
-    "fisher",
     "level",
     "points",
     "ratio",
@@ -40,8 +37,6 @@ __all__ = [
 Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate]"
 
 SHARPNESS = {"text": "sharpness", "released": "sharpness_released"}  # which column either variant is judged by
-FAR = 1e6  # what an interval extends to that says nothing: infinity has no place in JSON
-ALPHA = 0.05
 
 
 def run(spec: Learner) -> list[dict[str, Any]]:
@@ -88,61 +83,27 @@ def points(table: pd.DataFrame, function: str, variant: str, column: str) -> tup
     return rows["n"].to_numpy(float), rows[column].to_numpy(float)
 
 
-def _fitted(x: np.ndarray, y: np.ndarray) -> Any:
-    """The least-squares line, or None where the points do not have one, or no doubt of it."""
-    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
-        return None
-    return stats.linregress(x, y)
-
-
 def slope(function: str, variant: str) -> Measured:
     """Of the least-squares line of sharpness over n, one point a run."""
-
-    def measure(table: pd.DataFrame) -> Estimate:
-        x, y = points(table, function, variant, SHARPNESS[variant])
-        line = _fitted(x, y)
-        if line is None:
-            return Estimate(0.0, -FAR, FAR, len(x))
-        half = stats.t.ppf(0.975, len(x) - 2) * line.stderr
-        return Estimate(float(line.slope), float(line.slope - half), float(line.slope + half), len(x))
-
-    return measure
+    return lambda table: over_runs.slope(*points(table, function, variant, SHARPNESS[variant]))
 
 
 def correlation(function: str, variant: str) -> Measured:
     """Pearson's r of sharpness and n, with Fisher's interval."""
-
-    def measure(table: pd.DataFrame) -> Estimate:
-        x, y = points(table, function, variant, SHARPNESS[variant])
-        line = _fitted(x, y)
-        if line is None or len(x) < 4:
-            return Estimate(0.0, -1.0, 1.0, len(x))
-        r = float(line.rvalue)
-        low, high = fisher(r, len(x))
-        return Estimate(r, min(low, r), max(high, r), len(x))
-
-    return measure
-
-
-def fisher(r: float, runs: int) -> tuple[float, float]:
-    """The 95 % interval of a correlation of so many runs."""
-    z = math.atanh(max(min(r, 1 - 1e-12), 1e-12 - 1))
-    half = float(stats.norm.ppf(0.975)) / math.sqrt(runs - 3)
-    return math.tanh(z - half), math.tanh(z + half)
+    return lambda table: over_runs.correlation(*points(table, function, variant, SHARPNESS[variant]))
 
 
 def significant(function: str, variant: str, doubt: float) -> Measured:
-    """1 where the p-value of the slope is below 0.05, 0 where it is not although the slope's interval has a half-width
-    of at most `doubt`; with a wider one, not to be significant means nothing."""
+    """1 where the slope's interval leaves out 0 (its p-value is below 0.05), 0 where it does not although its
+    half-width is at most `doubt`; with a wider one, not to be significant means nothing."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        x, y = points(table, function, variant, SHARPNESS[variant])
-        line = _fitted(x, y)
-        if line is not None and line.pvalue < ALPHA:
-            return Estimate.exact(1.0, len(x))
-        if line is not None and slope(function, variant)(table).half_width <= doubt:
-            return Estimate.exact(0.0, len(x))
-        return Estimate(0.5, 0.0, 1.0, len(x))
+        found = slope(function, variant)(table)
+        if found.low > 0 or found.high < 0:
+            return Estimate.exact(1.0, found.n)
+        if found.half_width <= doubt:
+            return Estimate.exact(0.0, found.n)
+        return over_runs.unknown(found.n, (0.0, 1.0))
 
     return measure
 
@@ -154,7 +115,7 @@ def rises(function: str, variant: str) -> Measured:
         found = slope(function, variant)(table)
         if found.low > 0 or found.high < 0:
             return Estimate.exact(float(found.low > 0), found.n)
-        return Estimate(0.5, 0.0, 1.0, found.n)
+        return over_runs.unknown(found.n, (0.0, 1.0))
 
     return measure
 
@@ -165,56 +126,35 @@ def slope_doubt(slope: float, r: float, runs: int) -> float:
     >>> round(slope_doubt(1.8e-3, 0.67, 270), 6)
     0.00024
     """
-    return abs(slope / r) * math.sqrt((1 - r * r) / (runs - 2)) * float(stats.t.ppf(0.975, runs - 2))
+    error = abs(slope / r) * math.sqrt((1 - r * r) / (runs - 2))
+    return over_runs.Fitted(slope, error, runs - 2, runs).half_width
 
 
 def level(function: str, variant: str, shortest: int) -> Measured:
     """Mean sharpness at lengths from `shortest` on."""
-
-    def measure(table: pd.DataFrame) -> Estimate:
-        x, y = points(table, function, variant, SHARPNESS[variant])
-        return _mean(y[x >= shortest])
-
-    return measure
-
-
-def _mean(y: np.ndarray) -> Estimate:
-    if len(y) < 2:
-        return Estimate(0.0, -FAR, FAR, len(y))
-    half = float(stats.t.ppf(0.975, len(y) - 1) * y.std(ddof=1) / math.sqrt(len(y)))
-    return Estimate(float(y.mean()), float(y.mean()) - half, float(y.mean()) + half, len(y))
+    return lambda table: over_runs.mean(_from(table, function, variant, shortest))
 
 
 def ratio(function: str, other: str, variant: str, shortest: int) -> Measured:
-    """Mean sharpness over that of another function, both at lengths from `shortest` on.
-
-    The interval has all ratios a for which the mean of one minus a times that of the other may be zero (Fieller).
-    """
+    """Mean sharpness over that of another function, both at lengths from `shortest` on."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        above, below = (level(name, variant, shortest)(table) for name in (function, other))
-        units = min(above.n, below.n)
-        if below.low <= 0:
-            return Estimate(0.0, -FAR, FAR, units)
-        a, b, da, db = above.value, below.value, above.half_width, below.half_width
-        centre, wide = a * b, math.sqrt(max((a * b) ** 2 - (a * a - da * da) * (b * b - db * db), 0.0))
-        low, high = ((centre + side * wide) / (b * b - db * db) for side in (-1, 1))
-        value = a / b
-        return Estimate(value, min(low, value), max(high, value), units)
+        above, below = (over_runs.average(_from(table, name, variant, shortest)) for name in (function, other))
+        return over_runs.ratio(above, below)
 
     return measure
 
 
+def _from(table: pd.DataFrame, function: str, variant: str, shortest: int) -> np.ndarray:
+    x, y = points(table, function, variant, SHARPNESS[variant])
+    return y[x >= shortest]
+
+
 def discarded(function: str, variant: str) -> Measured:
-    """The share of runs that did not converge, with Wilson's interval."""
+    """The share of runs that did not converge."""
 
     def measure(table: pd.DataFrame) -> Estimate:
         rows = table.loc[(table["function"] == function) & (table["variant"] == variant)]
-        if rows.empty:
-            return Estimate(0.5, 0.0, 1.0, 0)
-        lost = int((~rows["converged"].astype(bool)).sum())
-        ends = stats.binomtest(lost, len(rows)).proportion_ci(method="wilson")
-        share = lost / len(rows)
-        return Estimate(share, min(float(ends.low), share), max(float(ends.high), share), len(rows))
+        return over_runs.share(~rows["converged"].to_numpy(bool))
 
     return measure

@@ -21,9 +21,9 @@ from torch import nn
 from teeter import counter
 from teeter.measure import Estimate
 from teeter.models import MODELS
-from teeter.studies.hahn2024.intervals import mean, share, slope
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, device_here, stream_of, together
 from teeter.studies.hahn2024.length_generalization import AtLengths
+from teeter.studies.over_runs import mean, share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Stream, Trained
 from teeter.train.measures import Measure

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from teeter.studies.hahn2024 import length_panels as panels
 from teeter.studies.hahn2024 import lengths
 from teeter.studies.hahn2024.learning import FUNCTIONS, VARIANTS, Learner, together
+from teeter.studies.over_runs import fisher
 from teeter.studies.study import Claim, Study
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _claims(variant: str) -> list[Claim]:
         what = f"{name.upper()}, {variant}"
         doubt = AS_SURE * lengths.slope_doubt(line.slope, line.r, line.runs)
         slope, r = lengths.slope(name, variant), lengths.correlation(name, variant)
-        low, high = lengths.fisher(line.r, line.runs)
+        low, high = fisher(line.r, line.runs - 3)
         is_significant = lengths.significant(name, variant, doubt)
         found += [
             Claim(f"{what}: slope of sharpness over n (Table 2)", line.slope, slope, line.digit, doubt),

@@ -28,6 +28,7 @@ from teeter.models import MODELS
 from teeter.perturb import BitFlip
 from teeter.runs import Together
 from teeter.studies.hahn2024.learning import ARITHMETIC, CONVERGED, POSITIONS, VARIANTS, device_here
+from teeter.studies.over_runs import FAR, correlation, mean, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Job, Recipe, Stream, train_many
 from teeter.train.state import own_randomness
@@ -176,50 +177,17 @@ def converged(table: pd.DataFrame) -> Any:
     return table.loc[kept]
 
 
-def slope(column: str) -> Callable[[pd.DataFrame], Estimate]:
-    """By how much a column rises with each bit of length: least squares over runs, with its 95 % interval."""
+def rise_of(column: str) -> Callable[[pd.DataFrame], Estimate]:
+    """By how much a column rises with each bit of length."""
+    return lambda table: slope(table["n"], table[column])
+
+
+def mean_of(column: str, most: float = FAR, longest: bool = False) -> Callable[[pd.DataFrame], Estimate]:
+    """The mean of a column over runs, or over those of the longest inputs; it has values from 0 to `most`."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        from scipy.special import stdtrit
-        from scipy.stats import linregress
-
-        rows: Any = table
-        if len(rows) < 3 or rows.n.nunique() < 2:
-            return Estimate(0.0, -1000.0, 1000.0, n=len(rows))  # anything
-        if rows[column].nunique() == 1:
-            return Estimate(0.0, 0.0, 0.0, n=len(rows))  # where scipy has no error to give
-        found: Any = linregress(rows.n, rows[column])
-        half = -float(stdtrit(len(rows) - 2, 0.025)) * float(found.stderr)
-        return Estimate(float(found.slope), float(found.slope) - half, float(found.slope) + half, n=len(rows))
-
-    return measure
-
-
-def correlation(table: pd.DataFrame) -> Estimate:
-    """Pearson's r of length and sharpness, with Fisher's interval."""
-    from scipy.stats import pearsonr
-
-    rows: Any = table
-    if len(rows) < 4 or rows.n.nunique() < 2 or rows.sharpness.nunique() < 2:
-        return Estimate(0.0, -1.0, 1.0, n=len(rows))
-    found: Any = pearsonr(rows.n, rows.sharpness)
-    ends = found.confidence_interval()
-    return Estimate(float(found.statistic), float(ends.low), float(ends.high), n=len(rows))
-
-
-def mean_of(column: str, least: float, most: float, longest: bool = False) -> Callable[[pd.DataFrame], Estimate]:
-    """The mean of a column over runs, or over those of the longest inputs, with its 95 % t-interval; the column has
-    values from `least` to `most`, and of fewer than two runs nothing more is known."""
-
-    def measure(table: pd.DataFrame) -> Estimate:
-        from scipy.special import stdtrit
-
-        rows: Any = table.loc[table.n == table.n.max()] if longest else table
-        values, n = rows[column], len(rows)
-        if n < 2:
-            return Estimate(float(values.mean()) if n else least, least, most, n=n)
-        mean, half = float(values.mean()), -float(stdtrit(n - 1, 0.025)) * float(values.std()) / n**0.5
-        return Estimate(mean, max(least, mean - half), min(most, mean + half), n=n)
+        rows = table.loc[table.n == table.n.max()] if longest else table
+        return mean(rows[column], (0.0, most))
 
     return measure
 
@@ -243,27 +211,33 @@ CLAIMS = [
         Claim(
             f"share of steps right, reading its own ({variant})",
             1,
-            _of(variant, mean_of("own_accuracy", 0, 1), every=True),
+            _of(variant, mean_of("own_accuracy", most=1), every=True),
             tolerance=0.001,
             resolution=0.01,
         ),
-        Claim(f"slope of sharpness in n ({variant})", 0, _of(variant, slope("sharpness")), 5e-4, 5e-4),
-        Claim(f"Pearson r of sharpness and n ({variant})", 0, _of(variant, correlation), 0.3, 0.4),
+        Claim(f"slope of sharpness in n ({variant})", 0, _of(variant, rise_of("sharpness")), 5e-4, 5e-4),
+        Claim(
+            f"Pearson r of sharpness and n ({variant})",
+            0,
+            _of(variant, lambda table: correlation(table["n"], table["sharpness"])),
+            0.3,
+            0.4,
+        ),
         Claim(
             f"sharpness at the longest n ({variant})",
             0,
-            _of(variant, mean_of("sharpness", 0, 1000, longest=True)),
+            _of(variant, mean_of("sharpness", longest=True)),
             tolerance=0.1,
             resolution=0.1,
         ),
         Claim(
             f"sensitivity of the last step ({variant})",
             2,
-            _of(variant, mean_of("sensitivity_last", 0, 1e6)),
+            _of(variant, mean_of("sensitivity_last")),
             tolerance=0.02,
             resolution=0.1,
         ),
-        Claim(f"slope of that in n ({variant})", 0, _of(variant, slope("sensitivity_last")), 1e-3, 1e-3),
+        Claim(f"slope of that in n ({variant})", 0, _of(variant, rise_of("sensitivity_last")), 1e-3, 1e-3),
     )
 ]
 

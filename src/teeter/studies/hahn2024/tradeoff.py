@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from teeter import counter
 from teeter.measure import Estimate
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, learn, together
-from teeter.studies.hahn2024.over_runs import partial_correlation, ratio, regression, unknown
+from teeter.studies.over_runs import Fitted, correlation, ratio, regression
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained
 
@@ -84,23 +84,24 @@ def at_fixed_length(table: pd.DataFrame, variant: str, function: str) -> Estimat
     """The correlation of log blow-up and norm among runs of one length, over all lengths."""
     runs = kept(table, variant, [function])
     lengths = [runs.n == n for n in sorted(runs.n.unique())[1:]]
-    return partial_correlation(runs.norm, runs.log_blowup, lengths)
+    return correlation(runs.norm, runs.log_blowup, lengths)
 
 
 def with_length(table: pd.DataFrame, variant: str) -> Estimate:
     """The correlation of log blow-up and length at equal norm, for PARITY."""
     runs = kept(table, variant, ["parity"])
-    return partial_correlation(runs.n, runs.log_blowup, [runs.norm])
+    return correlation(runs.n, runs.log_blowup, [runs.norm])
 
 
 def beside_parity(table: pd.DataFrame, variant: str, function: str) -> Estimate:
     """How much log blow-up rises with each bit at equal norm, as a share of what it does for PARITY."""
-    both = [kept(table, variant, [name]) for name in (function, "parity")]
-    fits = [regression(runs.log_blowup, [runs.norm, runs.n]) for runs in both]
-    if fits[0] is None or fits[1] is None:
-        return unknown(len(both[0]))
-    top, bottom = ((float(fit[0][1]), float(fit[1][1])) for fit in fits if fit is not None)
-    return ratio(top, bottom, len(both[0]) + len(both[1]))
+
+    def rise(name: str) -> Fitted | None:
+        runs = kept(table, variant, [name])
+        fit = regression(runs.log_blowup, [runs.norm, runs.n])
+        return None if fit is None else fit[1]
+
+    return ratio(rise(function), rise("parity"))
 
 
 def apart(table: pd.DataFrame, variant: str, n: int) -> Estimate | None:
@@ -108,7 +109,7 @@ def apart(table: pd.DataFrame, variant: str, n: int) -> Estimate | None:
     if not (table.n == n).any():
         return None
     runs = kept(table.loc[table.n == n], variant)
-    return partial_correlation(runs.function == "parity", runs.log_blowup, [runs.norm])
+    return correlation(runs.function == "parity", runs.log_blowup, [runs.norm])
 
 
 def _claims(variant: str) -> list[Claim]:
