@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from teeter import cube
 from teeter.report import cube_figure, save
@@ -12,6 +15,7 @@ from teeter.studies import PAPERS, STUDIES, Outcome
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+LOOP = json.loads(max((DOCS.parent / "benchmarks/results").glob("*-training-h200.json")).read_text())
 
 
 def study_page(outcome: Outcome) -> str:
@@ -25,7 +29,7 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
-        f"At the {outcome.tier} tier: {tally(outcome.judgements)}.",
+        f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",
         "|---|---:|---:|---:|---|",
@@ -39,12 +43,56 @@ def study_page(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def spent(outcome: Outcome) -> str:
+    """How many runs, how long and where; of models trained on a GPU also what the plain loop would have taken."""
+    seconds = sum(each["seconds"] for each in outcome.provenance)
+    machines = {each["accelerator"] or f"{each['cores']} CPU cores" for each in outcome.provenance}
+    said = f"{len(outcome.provenance)} runs in {duration(seconds)} on {' and '.join(sorted(machines))}"
+    steps = sum(getattr(spec, "steps", 0) * (1 + getattr(spec, "refits", 0)) for spec in tier_of(outcome))
+    if not steps or machines != {LOOP["device"]}:
+        return said
+    ms = LOOP["tables"]["n 20, stack of 64"]["loop float32"]["ms"]
+    return (
+        f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop, {duration(ms / 1000 * steps)}"
+    )
+
+
+def tier_of(outcome: Outcome) -> Sequence[Any]:
+    return outcome.study.tiers[outcome.tier]
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(3.14), duration(100), duration(7000), duration(36000)
+    ('3.1 seconds', '100 seconds', '117 minutes', '10 hours')
+    """
+    units = [(3600, "hours"), (60, "minutes")]
+    size, unit = next((each for each in units if seconds >= 2 * each[0]), (1, "seconds"))
+    return f"{seconds / size:.{0 if seconds >= 10 * size else 1}f} {unit}"
+
+
+def index(outcomes: list[Outcome]) -> str:
+    """A line a study."""
+    lines = [
+        "# Both papers, rerun",
+        "",
+        "| study | rerun of | verdicts | what it took |",
+        "|---|---|---|---|",
+    ]
+    for outcome in outcomes:
+        study = outcome.study
+        link = f"[{study.title}]({slug(study.name)}.md)"
+        cells = [link, f"{PAPERS[study.paper].short}, {study.where}", tally(outcome.judgements), spent(outcome)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def slug(name: str) -> str:
     return name.replace("/", "-")
 
 
 def main() -> None:
-    store = Store(RESULTS)
+    store, outcomes = Store(RESULTS), []
     for name, study in STUDIES.items():
         outcome = study.best(store)
         if outcome is None:
@@ -54,6 +102,8 @@ def main() -> None:
         place = DOCS / "studies" / f"{slug(name)}.md"
         place.parent.mkdir(exist_ok=True)
         place.write_text(study_page(outcome), encoding="utf-8")
+        outcomes.append(outcome)
+    (DOCS / "studies" / "README.md").write_text(index(outcomes), encoding="utf-8")
     for name in ("majority", "random_function"):
         result = cube.analyse(cube.truth_table(cube.function(name), 15))
         save(lambda result=result, name=name: cube_figure(result, f"{name}, n = 15"), DOCS / "images" / f"{name}.svg")

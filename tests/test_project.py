@@ -59,6 +59,7 @@ WAITING = {
 def test_every_study_comes_with_its_paper_tier():
     """So that a clone shows them without running anything; a new revision needs new results."""
     assert STUDIES.keys() >= WAITING
+    build, outcomes = runpy.run_path(str(ROOT / "docs" / "build.py")), []
     for study in STUDIES.values():
         if study.name in WAITING:
             assert study.best(Store(ROOT / "results")) is None, f"{study.name} waits no longer"
@@ -67,4 +68,6 @@ def test_every_study_comes_with_its_paper_tier():
         assert outcome is not None, study.name
         assert outcome.tier == "paper"
         page = ROOT / "docs" / "studies" / f"{study.name.replace('/', '-')}.md"
-        assert page.read_text() == runpy.run_path(str(ROOT / "docs" / "build.py"))["study_page"](outcome), "make docs"
+        assert page.read_text() == build["study_page"](outcome), "make docs"
+        outcomes.append(outcome)
+    assert (ROOT / "docs/studies/README.md").read_text() == build["index"](outcomes), "make docs"

@@ -252,7 +252,8 @@ def figure(table: pd.DataFrame) -> Figure:
             low, middle, high = (by.quantile(q) for q in (0.25, 0.5, 0.75))
             axes.fill_between(middle.index, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
             axes.plot(middle.index, middle, "o-", color=f"C{i}", markersize=3.5, linewidth=1.2, label=NAMES[kind])
-        ticks = sorted(rows[column].unique())
+        values = sorted(rows[column].unique())
+        ticks = [value for value in values if np.log2(value) % 1 == 0] or values  # others come too close
         axes.set(xscale="log", xlabel=label, ylabel=side)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)

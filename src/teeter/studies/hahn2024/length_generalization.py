@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -228,12 +229,11 @@ def figure(table: pd.DataFrame) -> Figure:
     axes = drawing.subplot_mosaic([["with", "without"], ["scatter", "scatter"]])
     colours = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}
     for place, variant in zip(("with", "without"), VARIANTS, strict=True):
-        panel, ends = axes[place], []
+        panel, counts = axes[place], np.zeros(2, int)
         for name in VARIANTS[variant]:
             every = table.loc[(table["function"] == name) & (table["variant"] == variant)]
             here = every.loc[every["converged"]]
-            count = [each.groupby(["n", "seed"]).ngroups for each in (here, every)]
-            ends.append(f"{name.upper()} {count[0]}/{count[1]}")
+            counts += [each.groupby(["n", "seed"]).ngroups for each in (here, every)]
             for style, (_, part) in zip(("-", "--", ":"), here.groupby("n"), strict=False):
                 by = part.assign(times=part["length"] / part["n"]).groupby("times")["right"]
                 low, middle, high = (by.quantile(q) for q in (0, 0.5, 1))
@@ -241,13 +241,13 @@ def figure(table: pd.DataFrame) -> Figure:
                 panel.plot(middle.index, middle, style, color=colours[name], linewidth=1.3)
         panel.axvline(1, color="0.5", linewidth=0.8)
         panel.set(ylim=(-0.03, 1.03), xlabel="test length / training length")
-        panel.set_title(f"{place} positions; converged:\n{', '.join(ends)}", loc="left", fontsize=7.5)
+        panel.set_title(f"{place} positions: {counts[0]} of {counts[1]} runs converged", loc="left", fontsize=8)
     axes["with"].set_ylabel("share of right answers")
     runs = beyond(table)
     for name in FUNCTIONS:
         for mark, variant in zip("o^", VARIANTS, strict=True):
             here = runs.loc[(runs["function"] == name) & (runs["variant"] == variant)]
-            label = f"{name.upper()}" if variant == POSITIONS else None
+            label = name.upper() if variant == POSITIONS else None
             axes["scatter"].plot(
                 here["sharpness"], here["right"], mark, color=colours[name], markersize=5, alpha=0.7, label=label
             )
@@ -261,7 +261,7 @@ def figure(table: pd.DataFrame) -> Figure:
         loc="left",
         fontsize=7.5,
     )
-    axes["scatter"].legend(fontsize=8.5, loc="center left")
+    drawing.legend(*axes["scatter"].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return drawing
 
 
