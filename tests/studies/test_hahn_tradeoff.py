@@ -33,11 +33,11 @@ def verdicts(table):
 
 
 def test_what_the_paper_says_is_reproduced_where_it_is_true():
-    assert set(verdicts(made()).values()) == {"reproduced"}
+    assert set(verdicts(made(runs=40)).values()) == {"reproduced"}
 
 
 def test_and_not_where_it_is_not():
-    found = verdicts(made(lift=0.0))
+    found = verdicts(made(lift=0.0, runs=40))
     assert found["PARITY: correlation of log blow-up and n at equal norm"] == "not reproduced"
     assert found["n = 20: correlation of log blow-up at equal norm with being PARITY"] == "not reproduced"
     assert found["n = 5: correlation of log blow-up at equal norm with being PARITY"] == "reproduced"
@@ -82,7 +82,7 @@ def test_without_converged_runs_nothing_is_decided():
 
 
 def test_a_length_that_was_not_run_is_not_judged():
-    found = verdicts(made(lengths=(5, 10)))
+    found = verdicts(made(lengths=(5, 10), runs=40))
     assert found["n = 20: correlation of log blow-up at equal norm with being PARITY"] == "not run at this tier"
     assert found["n = 5: correlation of log blow-up at equal norm with being PARITY"] == "reproduced"
 

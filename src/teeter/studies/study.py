@@ -25,8 +25,10 @@ class Claim:
     """A number the paper states, how we measure it, and the rule that decides.
 
     Reproduced: the interval meets published ± tolerance, and is narrow enough to have told otherwise (half-width at
-    most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that, or the
-    claim is `strict` (as one that something is absent should be) and the value itself lies outside.
+    most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that.
+
+    A claim that something is absent is `strict`: it is reproduced only where all of the interval is within the
+    tolerance, since one that reaches farther may be of something that is there.
     """
 
     claim: str
@@ -45,9 +47,11 @@ class Claim:
             return "not run at this tier"
         if estimate.low > self.published + self.tolerance or estimate.high < self.published - self.tolerance:
             return "not reproduced"
+        if self.strict:
+            furthest = max(estimate.high - self.published, self.published - estimate.low)
+            return "reproduced" if furthest <= self.tolerance else "undecided"
         resolution = abs(self.published) / 10 if self.resolution is None else self.resolution
-        near = not self.strict or abs(estimate.value - self.published) <= self.tolerance
-        return "reproduced" if near and estimate.half_width <= resolution else "undecided"
+        return "reproduced" if estimate.half_width <= resolution else "undecided"
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,6 @@ def _claims(variant: str) -> list[Claim]:
             0,
             _no_effect,
             tolerance=0.5,
-            resolution=0.4,
             strict=True,
         ),
     ]

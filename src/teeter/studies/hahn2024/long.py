@@ -58,7 +58,7 @@ def _claims(variant: str) -> list[Claim]:
     for name in ("first", "mean"):
         words = "Pearson's r of sharpness and n (Figure 7: little dependence, so within 0.3)"
         found.append(
-            Claim(f"{name.upper()}, {variant}: {words}", 0, lengths.correlation(name, variant), 0.3, 0.3, strict=True)
+            Claim(f"{name.upper()}, {variant}: {words}", 0, lengths.correlation(name, variant), 0.3, strict=True)
         )
     return found
 

@@ -102,10 +102,10 @@ def _claims(variant: str) -> list[Claim]:
     for name in ("majority", "first", "mean"):
         words = "sharpness over PARITY's at n of 17 to 30 (orders of magnitude lower: at most 0.1)"
         share = lengths.ratio(name, "parity", variant, shortest=17)
-        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.05, strict=True))
+        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, strict=True))
         words = "slope over PARITY's (Table 2: orders of magnitude less, so at most 0.1)"
         share = lengths.steeper(name, "parity", variant)
-        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.1, strict=True))
+        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, strict=True))
     for name, tolerance in (("parity", 0.022), ("majority", 0.025)):
         lost = 1 - TABLE_2[name].runs / RUNS
         words = "share of runs discarded (implied by r and p of Table 2)"
