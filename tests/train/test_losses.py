@@ -1,4 +1,4 @@
-"""Two losses by their definitions, and shapes that do not fit."""
+"""Three losses by their definitions, and shapes that do not fit."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 
 from teeter.errors import InputError
 from teeter.train import LOSSES
-from teeter.train.losses import cross_entropy, mse
+from teeter.train.losses import cross_entropy, logistic, mse
 
 
 def test_by_definition():
@@ -18,11 +18,20 @@ def test_by_definition():
     signs = torch.tensor([1, -1, 1, 1, -1, 1, -1])
     byhand = sum((float(a) - int(b)) ** 2 for a, b in zip(outputs[:, 0], signs, strict=True)) / 7
     assert float(LOSSES["mse"](outputs[:, 0], signs)) == pytest.approx(byhand, rel=1e-14)
+    byhand = sum(math.log(1 + math.exp(-float(a) * int(b))) for a, b in zip(outputs[:, 0], signs, strict=True)) / 7
+    assert float(LOSSES["logistic"](outputs[:, 0], signs)) == pytest.approx(byhand, rel=1e-14)
+
+
+def test_logistic_is_the_cross_entropy_of_two_classes():
+    f, y = torch.tensor([-300.0, -1.5, 0.0, 2.0, 400.0]), torch.tensor([1, 1, -1, 1, -1])
+    two = torch.stack([torch.zeros(5), f], -1)
+    assert float(logistic(f, y)) == pytest.approx(float(cross_entropy(two, (1 + y) // 2)), rel=1e-6)
 
 
 def test_one_output_may_have_an_axis_of_its_own():
     outputs, targets = torch.randn(5, 1), torch.randn(5)
     assert mse(outputs, targets) == mse(outputs.squeeze(-1), targets)
+    assert logistic(outputs, targets.sign()) == logistic(outputs.squeeze(-1), targets.sign())
 
 
 def test_sequences_of_targets():
@@ -44,6 +53,8 @@ def test_few_bits_are_summed_in_many():
         (mse, torch.zeros(4, 2), torch.zeros(4)),
         (mse, torch.zeros(4), torch.zeros(4, 1)),
         (mse, torch.zeros(4), torch.zeros(3)),
+        (logistic, torch.zeros(4, 2), torch.zeros(4)),
+        (logistic, torch.zeros(4), torch.zeros(4, 1)),
         (cross_entropy, torch.zeros(4), torch.zeros(4, dtype=torch.int64)),
         (cross_entropy, torch.zeros(4, 3), torch.zeros(3, dtype=torch.int64)),
         (cross_entropy, torch.zeros(4, 3), torch.zeros(4)),

@@ -16,7 +16,7 @@ from teeter.studies.hahn2024 import (
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
-from teeter.studies.vasudeva2025 import synthetic_tables
+from teeter.studies.vasudeva2025 import synthetic, synthetic_tables
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
@@ -32,6 +32,7 @@ _ALL = (
     length_generalization,
     causal,
     recurrent,
+    synthetic,
     synthetic_tables,
 )
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}

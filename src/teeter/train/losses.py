@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from teeter.errors import InputError
 
-__all__ = ["LOSSES", "cross_entropy", "mse"]
+__all__ = ["LOSSES", "cross_entropy", "logistic", "mse"]
 
 
 def mse(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -21,14 +21,18 @@ def mse(outputs: Tensor, targets: Tensor) -> Tensor:
     >>> mse(torch.tensor([1.0, 0.0]), torch.tensor([1, -1]))
     tensor(0.5000)
     """
-    answers = _wide(outputs)
-    if answers.ndim == targets.ndim + 1 and answers.shape[-1] == 1:
-        answers = answers.squeeze(-1)
-    if answers.shape != targets.shape:  # torch would broadcast (batch, 1) against (batch,) without an error
-        raise InputError(
-            f"mse compares outputs and targets of one shape, got {tuple(outputs.shape)} and {tuple(targets.shape)}"
-        )
+    answers = _paired("mse", outputs, targets)
     return functional.mse_loss(answers, targets.to(answers))
+
+
+def logistic(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean of log(1 + exp(-y f)) in nats, for targets y = ±1 and outputs f whose sign is the answer.
+
+    >>> logistic(torch.zeros(2), torch.tensor([1, -1])).exp()
+    tensor(2.)
+    """
+    answers = _paired("logistic", outputs, targets)
+    return functional.softplus(-targets.to(answers) * answers).mean()
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -45,9 +49,25 @@ def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(_wide(outputs).flatten(0, -2), targets.flatten())
 
 
+def _paired(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
+    """Outputs in the shape of the targets; torch would broadcast (batch, 1) against (batch,) without an error."""
+    answers = _wide(outputs)
+    if answers.ndim == targets.ndim + 1 and answers.shape[-1] == 1:
+        answers = answers.squeeze(-1)
+    if answers.shape != targets.shape:
+        raise InputError(
+            f"{name} compares outputs and targets of one shape, got {tuple(outputs.shape)} and {tuple(targets.shape)}"
+        )
+    return answers
+
+
 def _wide(outputs: Tensor) -> Tensor:
     """In float32 at least: sums over a batch need more bits than bf16 has."""
     return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"mse": mse, "cross-entropy": cross_entropy}
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse": mse,
+    "logistic": logistic,
+    "cross-entropy": cross_entropy,
+}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY", "Spec"]
+__all__ = ["OUR_READING", "PUBLISHED", "STUDY", "Spec", "both", "closed_form"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,20 @@ def closed_form(agree: int, oppose: int, kinds: int, vocabulary: int, length: in
     return (voting + silent) / length
 
 
+def both(setting: tuple[int, int, int, int], vocabulary: int, length: int) -> dict[str, float]:
+    """The sensitivity of each predictor in a setting.
+
+    >>> both((1, 17, 7, 20), vocabulary=69, length=50)
+    {'sparse': 0.03391304347826087, 'frequent': 0.0}
+    """
+    n_sparse, n_frequent, n_difference, m = setting
+    agree = (n_frequent + n_difference) // 2
+    return {
+        "sparse": closed_form(n_sparse, 0, 1, vocabulary, length),
+        "frequent": closed_form(agree, n_frequent - agree, m, vocabulary, length),
+    }
+
+
 def flip_rates(votes: Tensor, tokens: Tensor, first: int, seed: int) -> Tensor:
     """For each sentence the share of its tokens whose replacement changes the sign (Definition 4.1, one draw each)."""
     count, length = tokens.shape
@@ -94,11 +108,8 @@ def flip_rates(votes: Tensor, tokens: Tensor, first: int, seed: int) -> Tensor:
 
 def run(spec: Spec) -> list[dict[str, Any]]:
     words = Vocabulary(spec.m, spec.vocabulary)
-    agree = (spec.n_frequent + spec.n_difference) // 2
-    exact = {
-        "sparse": closed_form(spec.n_sparse, 0, 1, spec.vocabulary, spec.length),
-        "frequent": closed_form(agree, spec.n_frequent - agree, spec.m, spec.vocabulary, spec.length),
-    }
+    setting = spec.n_sparse, spec.n_frequent, spec.n_difference, spec.m
+    exact = both(setting, spec.vocabulary, spec.length)
     rates: dict[str, list[Tensor]] = {predictor: [] for predictor in PREDICTORS}
     chunk = 1_000
     for first in range(0, spec.sentences, chunk):
