@@ -1,4 +1,4 @@
-"""What V's language experiments share (V section 6, appendix D): pairs of texts, models that read them, and their noise.
+"""What V's language experiments share (V section 6, appendix D): pairs of texts, models that read them, and noise.
 
 Noise goes to one of two places. "after" is where the embedding ends, after its LayerNorm: so has V's text, and so has
 the released code for the LSTM. "before" is at the words, before position and LayerNorm, which then gives the nudged
@@ -34,7 +34,7 @@ __all__ = ["MADE", "Nudge", "Reader", "Reading", "Texts", "learn", "made_pairs",
 MADE = "made"  # our own pairs, for where there are no others
 BATCH, HEADS, WEIGHT_DECAY = 32, 8, 1e-4  # appendix D
 DRAWS = 3  # at each token of a map, as in the released scripts
-_PROBED, _MAPPED, _ROUNDS = 4096, 512, 4  # texts measured, texts mapped, and nudges of each text at the end
+_PROBED, _MAPPED, _ROUNDS = 2048, 8, 4  # texts measured, one in how many is mapped, nudges of each text at the end
 _SEED = 5_000_000  # of noise and of which texts are measured: no run's own
 _AT_ONCE = 512  # texts in a forward
 
@@ -135,6 +135,8 @@ def made_pairs(count: int, seed: int) -> TextPairs:
     >>> pairs = made_pairs(2, seed=3)
     >>> for texts in zip(pairs.first, pairs.second, pairs.labels.tolist()):
     ...     print(texts)
+    ('Eve sold the lamp today .', 'the violin was sold by Eve today .', 0)
+    ('Ben sold the violin last week .', 'the violin was sold by Ben last week .', 1)
     """
     number = torch.arange(count).unsqueeze(-1)
     slots = [
@@ -157,7 +159,9 @@ def made_pairs(count: int, seed: int) -> TextPairs:
 def word_code(texts: Sequence[str]) -> BytePairEncoding:
     """A byte pair encoding that has every word of these texts as a token.
 
-    >>> word_code(["a cat", "a dog"]).encode(["a cat a"])
+    >>> code = word_code(["a cat", "the dog"])
+    >>> [code.decode([token]) for token in code.encode(["a dog"])[0]]
+    ['a', ' dog']
     """
     words = sorted({f"Ġ{word}" if place else word for text in texts for place, word in enumerate(text.split(" "))})
     merges = dict.fromkeys((word[:end], word[end]) for word in words for end in range(1, len(word)))
@@ -209,16 +213,37 @@ class Look:
                     _put(found, nudge.name, sensitivity(model, tokens, nudge.noise(self.model), clean=logits, **how))
         return found
 
+    def rows(self, step: int, said: Mapping[str, float], finished: bool = True) -> list[dict[str, Any]]:
+        """What it said at a step, a row a nudge."""
+        ones = float(self.sets["train"][1].double().mean())
+        common: dict[str, Any] = {"step": step, "seen": step * BATCH, "finished": finished}
+        common["frequent"] = max(ones, 1 - ones)  # the accuracy of whoever always says the same
+        for mark, split in (("", "train"), ("valid_", "valid")):
+            accuracy = _taken(said, f"{split} accuracy")
+            common |= {f"{mark}accuracy": accuracy.value, f"{mark}loss": said[f"{split} loss"]}
+            common |= {f"{mark}accuracy_low": accuracy.low, f"{mark}accuracy_high": accuracy.high}
+            common[f"{mark}ones"] = said[f"{split} ones"]  # the share of texts that are answered with class 1
+        rows = []
+        for nudge in self.nudges:
+            kind = {name: value for name, value in asdict(nudge).items() if name != "whole"}
+            kind |= {"what": "whole" if nudge.whole else "token", "position": 0}
+            rows.append({**common, **kind, **_ends(_taken(said, nudge.name))})
+        return rows
+
 
 def _put(found: dict[str, float], name: str, value: Estimate) -> None:
-    found |= {name: value.value, f"{name} low": value.low, f"{name} high": value.high}
+    found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+
+
+def _taken(found: Mapping[str, float], name: str) -> Estimate:
+    return Estimate(found[name], found[f"{name}_low"], found[f"{name}_high"], 1)
 
 
 def learn(
     spec: Reading, nudges: Sequence[Nudge], maps: Sequence[Nudge], folder: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Train it, look at it seventeen times, and at the end map which tokens matter. A row is one sensitivity at one
-    step: `what` says of what (see `parts_of`), and every row has the accuracies of its step."""
+    """Train it, look at it a few times, and at the end map which tokens matter. A row is one sensitivity at one step:
+    `what` says of what (see `parts_of`), and every row has the accuracies of its step."""
     device = device_here()
     texts = texts_of(spec.data, spec.pairs, spec.length)
     sets = {"train": texts.train, "valid": texts.valid}
@@ -233,26 +258,38 @@ def learn(
         loss="cross-entropy",
         arithmetic=ARITHMETIC[device.type],
     )
-    how: dict[str, Any] = {"every": max(spec.steps // 16, 1), "folder": folder, "keep": max(spec.steps // 4, 1)}
+    how: dict[str, Any] = {"every": looks_at(spec.steps), "folder": folder, "keep": max(spec.steps // 4, 1)}
     how["compile"] = device.type == "cuda" and spec.model != "text-lstm"  # torch compiles no LSTM
+    stream = shuffled(*sets["train"], BATCH, spec.seed)
     try:
-        with bar() as progress:
-            stream = shuffled(*sets["train"], BATCH, spec.seed)
-            made = train(model, stream, recipe, measures={"": look}, progress=progress, seed=spec.seed, **how)
+        with bar() as shown:
+            how["progress"] = lambda step, steps, row: shown(step, steps, _short(row))
+            made = train(model, stream, recipe, measures={"look": look}, seed=spec.seed, **how)
     except Diverged as problem:
-        return [row for each in problem.rows for row in _rows(each["step"], _said(each), nudges, look, False)]
+        return [row for each in problem.rows for row in look.rows(each["step"], _said(each), False)]
     if made.stopped != "done":
         raise KeyboardInterrupt
-    rows = [row for each in made.rows[:-1] for row in _rows(each["step"], _said(each), nudges, look, True)]
+    rows = [row for each in made.rows[:-1] for row in look.rows(each["step"], _said(each))]
     last = replace(look, rounds=_ROUNDS)(made.model)
-    rows += _rows(spec.steps, last, nudges, look, True)
+    rows += look.rows(spec.steps, last)
     for nudge in maps:
-        tokens = look.sets[nudge.split][0][:_MAPPED]
+        tokens = look.sets[nudge.split][0]
+        tokens = tokens[: max(len(tokens) // _MAPPED, 2)]
         found = token_map(made.model, tokens, nudge.noise(spec.model), draws=DRAWS, seed=_SEED, batch=_AT_ONCE)
-        common = _rows(spec.steps, last, [nudge], look, True)[0]
+        common = look.rows(spec.steps, last)[look.nudges.index(nudge)]
         for (what, position), each in parts_of(found).items():
             rows.append({**common, "what": what, "position": position, **_ends(each)})
     return rows
+
+
+def looks_at(steps: int) -> list[int]:
+    """The measured steps: closer together at first, where accuracy rises, so that models can be matched there.
+
+    >>> looks_at(120)
+    [0, 3, 8, 15, 23, 32, 42, 53, 65, 78, 91, 105, 120]
+    """
+    looks = 24 if steps >= 1000 else 12
+    return sorted({round(steps * (k / looks) ** 1.5) for k in range(looks + 1)})
 
 
 def _probe(tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -261,27 +298,13 @@ def _probe(tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, float]:
-    """What the look said, out of a row of training, where every name has a mark before it."""
-    return {name[1:]: value for name, value in row.items() if name.startswith("_")}
+    """What the look said, out of a row of training."""
+    return {name.removeprefix("look_"): value for name, value in row.items() if name.startswith("look_")}
 
 
-def _rows(
-    step: int, said: Mapping[str, float], nudges: Sequence[Nudge], look: Look, finished: bool
-) -> list[dict[str, Any]]:
-    ones = float(look.sets["train"][1].double().mean())
-    common = {"step": step, "seen": step * BATCH, "finished": finished, "frequent": max(ones, 1 - ones)}
-    names = {"": "train", "valid_": "valid"}
-    for mark, split in names.items():
-        value, low, high = (said[f"{split} accuracy{end}"] for end in ("", " low", " high"))
-        common |= {f"{mark}accuracy": value, f"{mark}accuracy_low": low, f"{mark}accuracy_high": high}
-        common |= {f"{mark}loss": said[f"{split} loss"], f"{mark}ones": said[f"{split} ones"]}
-    rows = []
-    for nudge in nudges:
-        kind = {name: value for name, value in asdict(nudge).items() if name != "whole"}
-        value, low, high = (said[nudge.name + end] for end in ("", " low", " high"))
-        what = {"what": "whole" if nudge.whole else "token", "position": 0}
-        rows.append({**common, **kind, **what, **_ends(Estimate(value, low, high, 1))})
-    return rows
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a bar has room for."""
+    return {"loss": row["loss"], "accuracy": row["look_train accuracy"]}
 
 
 def _ends(found: Estimate) -> dict[str, float]:
@@ -291,8 +314,8 @@ def _ends(found: Estimate) -> dict[str, float]:
 def parts_of(found: TokenMap) -> dict[tuple[str, int], Estimate]:
     """Means of a map of texts that begin with <s> and are padded on the right, each over texts of the mean over some of
     a text's tokens: "start" is <s>, "text" all others, "early" and "late" the first and the last quarter of those;
-    "position" k, of all tokens, the k-th from the end. "pooled" is over all tokens of all texts at once, as the released
-    code has it: long texts count for more there."""
+    "position" k, of all tokens, the k-th from the end. "pooled" is over all tokens of all texts at once, as the
+    released code has it: long texts count for more there."""
     mean, there = found.mean, ~found.mean.isnan()
     place, length = torch.arange(mean.shape[1]), there.sum(-1, keepdim=True)
     quarter = ((length - 1) // 4).clamp_min(1)
