@@ -257,8 +257,8 @@ DEPARTURES = [
     "Byte pairs are GPT-2's, which are RoBERTa's in another order. Those that are in no training pair, and so would "
     "keep their first embedding, are one unknown token.",
     "Sensitivity is Definition 4.1's, the mean over texts of the mean over a text's tokens, <s> and </s> among them. "
-    "'As released' it is the mean over all tokens of all texts, RoBERTa's noise is before position and LayerNorm, and "
-    "the LSTM's embedding, LayerNorm and head keep their first weights.",
+    "'As released' it is at the end the mean over all tokens of all texts, RoBERTa's noise is before position and "
+    "LayerNorm, and the LSTM's embedding, LayerNorm and head keep their first weights.",
     "One random token of each of up to 2,048 training texts and as many validation texts is nudged at every measured "
     "step, four at the last. What is said of positions, and 'as released', is from every token of up to 256 training "
     "texts at the last step, three draws each.",
