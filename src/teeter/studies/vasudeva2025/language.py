@@ -191,11 +191,11 @@ MATCHED = "at matched training accuracy"
 
 
 def _number(of: str, key: tuple[str, str], value: float, **how: Any) -> Claim:
-    """A published number: half a unit of its last digit either way, and an interval of half the number would tell."""
+    """A published number: half a unit of its last digit either way, and an interval of a quarter of it would tell."""
     digit = 0.0005 if value < 0.01 else 0.005
     data, model = key
     words = f"{data.upper()}, {NAMES[model]}: sensitivity at the end, {of}"
-    return Claim(words, value, in_data(data, final(model, **how)), tolerance=digit, resolution=value / 2)
+    return Claim(words, value, in_data(data, final(model, **how)), tolerance=digit, resolution=value / 4)
 
 
 def _all(words: str, answer: Answer) -> Claim:
@@ -205,7 +205,7 @@ def _all(words: str, answer: Answer) -> Claim:
 
 def _even(words: str, answer: Answer) -> Claim:
     """Two kinds a factor of two apart at most: the first is a third to two thirds of both together."""
-    return Claim(words, 0.5, answer, tolerance=1 / 6, resolution=1 / 6)
+    return Claim(words, 0.5, answer, tolerance=1 / 6, resolution=1 / 6, strict=True)
 
 
 CLAIMS = [
