@@ -12,7 +12,7 @@ from torch import nn
 from teeter.data.encoding import END, PADDING, START, UNKNOWN
 from teeter.data.own import Absent
 from teeter.errors import UnknownName
-from teeter.measure import TokenMap
+from teeter.measure import Sensitivity, TokenMap
 from teeter.studies.vasudeva2025 import language as study
 from teeter.studies.vasudeva2025 import reading
 from teeter.studies.vasudeva2025.language_rows import NAMES, NUDGES, at_end, pick
@@ -224,6 +224,17 @@ def test_what_ends_too_early(monkeypatch):
     monkeypatch.setattr(reading, "train", lambda model, *a, **b: Trained(model, [], 1, "interrupted", 0.0, 0.0))
     with pytest.raises(KeyboardInterrupt):
         reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+
+
+def test_an_interrupted_look_is_none(monkeypatch):
+    def half(*given, **more):
+        return Sensitivity(0.5, 0.0, 1.0, 2, stopped="interrupted")
+
+    monkeypatch.setattr(reading, "sensitivity", half)
+    texts = reading.texts_of("made", 24, 20)
+    look = Look({"train": texts.train}, NUDGES[:1], "text-lstm")
+    with pytest.raises(KeyboardInterrupt):
+        look(reading.model_of(TINY, texts.vocabulary).eval())
 
 
 def course(accuracies, values, data="mrpc", seed=0, frequent=0.6):

@@ -210,7 +210,10 @@ class Look:
             for nudge in self.nudges:
                 if nudge.split == split:
                     how: dict[str, Any] = dict(budget=self.rounds * len(tokens), seed=_SEED, batch=_AT_ONCE)
-                    _put(found, nudge.name, sensitivity(model, tokens, nudge.noise(self.model), clean=logits, **how))
+                    rate = sensitivity(model, tokens, nudge.noise(self.model), clean=logits, **how)
+                    if rate.stopped == "interrupted":  # what there is by then is not what was asked for
+                        raise KeyboardInterrupt
+                    _put(found, nudge.name, rate)
         return found
 
     def rows(self, step: int, said: Mapping[str, float], finished: bool = True) -> list[dict[str, Any]]:
