@@ -53,6 +53,7 @@ WAITING = {
     "hahn2024/scaling",
     "hahn2024/scratchpad",
     "hahn2024/tradeoff",
+    "vasudeva2025/language",
     "vasudeva2025/synthetic",
 }  # studies whose paper tier has not been run yet
 

@@ -159,6 +159,28 @@ def test_hidden_noise_relative_to_the_token(relative, expected):
         nudge.run(model, torch.zeros(1, 5, 4), at([7]))
 
 
+def test_noise_on_all_tokens_at_once():
+    model, tokens = Reader().eval(), torch.randint(0, 11, (400, 6))
+    model(tokens)
+    clean, nudge = model.seen, perturb.EmbeddingNoise(sigma2=4.0, whole=True)
+    assert nudge.positions(tokens).tolist() == [[True]] * 400
+    nudge.run(model, tokens, at([0] * 400))
+    step = model.seen - clean
+    assert float(step.std()) == pytest.approx(2, rel=0.02)
+    each = step.flatten(1)  # no two tokens, and no two inputs, have the same noise
+    assert float(torch.corrcoef(each.T).fill_diagonal_(0).abs().max()) < 0.3
+    assert float(torch.corrcoef(each[:20]).fill_diagonal_(0).abs().max()) < 0.5
+    nudge.run(model, tokens[:, :4], at([0] * 400))
+    torch.testing.assert_close(model.seen - clean[:, :4], step[:, :4])  # whatever comes after
+    doubled = perturb.EmbeddingNoise(sigma2=4.0, whole=True, relative=True)
+    with torch.no_grad():
+        model.embeddings["LayerNorm"].weight.mul_(3)
+    model(tokens)
+    clean = model.seen
+    doubled.run(model, tokens, at([0] * 400))
+    assert float((model.seen - clean).std()) == pytest.approx(6, rel=0.02)
+
+
 def test_hooks_that_do_not_fire_or_fire_twice_are_refused():
     class Odd(nn.Module):
         def __init__(self, times):

@@ -23,7 +23,8 @@ class HiddenNoise:
 
     `module` is its name in `model.named_modules()`, or an ending of it that only one module has. With `relative`, the
     standard deviation is that many times the token's own root mean square there. `tokens` is how many there are where
-    the inputs do not say, as for images; otherwise padding (by the attention mask) and `skip` are left alone.
+    the inputs do not say, as for images; otherwise padding (by the attention mask) and `skip` are left alone. With
+    `whole`, all tokens are nudged at once (V A.2): an input then has one place to nudge, number 0.
     """
 
     module: str
@@ -32,11 +33,14 @@ class HiddenNoise:
     tokens: int | None = None
     skip: tuple[int, ...] = ()
     field: str = "input_ids"
+    whole: bool = False
 
     def __post_init__(self) -> None:
         check_sigma2(self.sigma2)
 
     def positions(self, inputs: Inputs) -> Tensor:
+        if self.whole:
+            return torch.ones(count(inputs), 1, dtype=torch.bool)
         if self.tokens is None:
             return text_positions(inputs, self.field, self.skip)
         return torch.ones(count(inputs), self.tokens, dtype=torch.bool)
@@ -100,7 +104,7 @@ def embedding_end(model: Callable[[Any], Any]) -> nn.Module:
 
 
 def nudged_at(place: nn.Module, how: HiddenNoise, model: Callable[[Any], Any], inputs: Inputs, noise: Noise) -> Any:
-    """The model's output with noise added to one token of what `place` puts out."""
+    """The model's output with noise added to one token of what `place` puts out, or to all of them."""
     fired = 0
 
     def nudge(module: nn.Module, given: Any, output: Any) -> Any:
@@ -114,9 +118,9 @@ def nudged_at(place: nn.Module, how: HiddenNoise, model: Callable[[Any], Any], i
         rows = torch.arange(len(hidden), device=hidden.device)
         if int(noise.token.max()) >= hidden.shape[1]:
             raise InputError(f"token {int(noise.token.max())} is not among the {hidden.shape[1]} the module gave")
-        token = noise.token.to(hidden.device)
+        token = slice(None) if how.whole else noise.token.to(hidden.device)
         clean = hidden[rows, token]
-        step = noise.normal(hidden.shape[-1]).to(hidden) * check_sigma2(how.sigma2)
+        step = noise.normal(*clean.shape[1:]).to(hidden) * check_sigma2(how.sigma2)
         if how.relative:
             step = step * root_mean_square(clean, (-1,))
         nudged = hidden.clone()

@@ -16,7 +16,7 @@ from teeter.studies.hahn2024 import (
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
-from teeter.studies.vasudeva2025 import synthetic, synthetic_tables
+from teeter.studies.vasudeva2025 import language, synthetic, synthetic_tables
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
@@ -34,6 +34,7 @@ _ALL = (
     recurrent,
     synthetic,
     synthetic_tables,
+    language,
 )
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}
 

@@ -1,0 +1,456 @@
+"""Language: pairs, models and noise by hand, and what claims say of runs that were made up."""
+
+import dataclasses
+import math
+
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+from torch import nn
+
+from teeter.data.encoding import END, PADDING, START, UNKNOWN
+from teeter.data.own import Absent
+from teeter.errors import UnknownName
+from teeter.measure import Sensitivity, TokenMap
+from teeter.studies.vasudeva2025 import language as study
+from teeter.studies.vasudeva2025 import reading
+from teeter.studies.vasudeva2025.language_rows import NAMES, NUDGES, at_end, pick
+from teeter.studies.vasudeva2025.matching import matches
+from teeter.studies.vasudeva2025.reading import Look, Nudge, Reader, Reading
+from teeter.train import Diverged, Trained
+
+TINY = Reading("made", "text-lstm", 0, layers=1, dim=8, length=20, pairs=24, steps=2, rate=1e-2)
+MODELS = pytest.mark.parametrize("model", NAMES)
+
+
+def test_made_pairs_say_the_same_where_their_label_does():
+    pairs = reading.made_pairs(200, seed=0)
+    assert 60 < int(pairs.labels.sum()) < 140
+    for first, second, label in zip(pairs.first, pairs.second, pairs.labels.tolist(), strict=True):
+        who, how, _, what, *when = first.split(" ")
+        _, what2, _, how2, _, who2, *when2 = second.split(" ")
+        assert (how, when) == (how2, when2)
+        assert ((who, what) == (who2, what2)) == bool(label)
+    assert reading.made_pairs(50, seed=0).first == pairs.first[:50]
+    assert reading.made_pairs(50, seed=1).first != pairs.first[:50]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """MRPC as GLUE has it, which comes without labels for its test set, and a code of whole words."""
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path))
+    monkeypatch.setattr(reading, "gpt2_bpe", lambda: reading.word_code(["a b c d", "d c b a", "e"]))
+    reading.texts_of.cache_clear()
+    (tmp_path / "MRPC").mkdir()
+    head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    (tmp_path / "MRPC" / "train.tsv").write_text(head + "1\t1\t2\ta b\tb a\n0\t3\t4\td\tc b a\n")
+    (tmp_path / "MRPC" / "dev.tsv").write_text(head + "1\t1\t2\ta\ta\n0\t1\t2\ta\te\n0\t1\t2\te\ta\n")
+    yield tmp_path
+    reading.texts_of.cache_clear()
+
+
+def test_texts_of_a_users_own(own):
+    texts = reading.texts_of("mrpc", 100, 128)
+    tokens, labels = texts.train
+    assert labels.tolist() == [1, 0]
+    assert (tokens == START).sum(-1).tolist() == [1, 1] and (tokens == END).sum(-1).tolist() == [3, 3]
+    assert (tokens != PADDING).sum(-1).tolist() == [4 + 4, 4 + 4]
+    assert texts.vocabulary == 4 + 6  # "a", " b", "b", " a", "d", "c": a word has its blank
+    valid, labels = texts.valid
+    assert labels.tolist() == [1, 0, 0]
+    assert (valid == UNKNOWN).sum(-1).tolist() == [0, 1, 1]  # "e" was never trained on
+    assert [len(each) for each in reading.texts_of("mrpc", 2, 128).valid] == [2, 2]
+
+
+def test_texts_that_are_not_there(own):
+    with pytest.raises(Absent, match="put train.tsv or train10k.tsv into .*qqp"):
+        reading.texts_of("qqp", 10, 128)
+    (own / "MRPC" / "dev.tsv").unlink()
+    with pytest.raises(Absent, match="put msr_paraphrase_test.txt"):
+        reading.texts_of("mrpc", 10, 128)
+    with pytest.raises(UnknownName, match="did you mean 'mrpc'"):
+        reading.texts_of("mprc", 10, 128)
+
+
+@MODELS
+def test_models_have_the_papers_sizes(model):
+    made: nn.Module = reading.model_of(Reading("mrpc", model, seed=3), vocabulary=30).model
+    if model == "text-lstm":
+        assert (made.lstm.num_layers, made.lstm.hidden_size, made.lstm.dropout) == (4, 256, 0.1)
+        return
+    config = made.model.config
+    assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads) == (4, 256, 8)
+    assert made.length == 128
+    if model != "gpt2":
+        assert (config.intermediate_size, config.hidden_dropout_prob) == (3072, 0.1)
+
+
+@MODELS
+def test_first_weights_are_those_of_the_seed(model):
+    spec = dataclasses.replace(TINY, model=model)
+    one, same = (list(reading.model_of(spec, 30).parameters()) for _ in range(2))
+    torch.rand(1)
+    other = list(reading.model_of(dataclasses.replace(spec, seed=1), 30).parameters())
+    assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_as_released_only_the_lstm_itself_is_trained():
+    free = {
+        variant: {
+            name
+            for name, weight in reading.model_of(dataclasses.replace(TINY, variant=variant), 30).named_parameters()
+            if weight.requires_grad
+        }
+        for variant in ("text", "released")
+    }
+    assert free["released"] == {name for name in free["text"] if ".lstm." in name}
+    assert len(free["text"] - free["released"]) == 5  # the table, gain, shift, head and its bias
+    with pytest.raises(UnknownName, match="variant"):
+        reading.model_of(dataclasses.replace(TINY, variant="releasd"), 30)
+
+
+@MODELS
+def test_a_reader_knows_padding_by_its_number(model):
+    made = reading.model_of(dataclasses.replace(TINY, model=model), 30).eval()
+    tokens = torch.tensor([[START, 7, 8, END], [START, 9, END, PADDING]])
+    said = made(tokens)
+    torch.testing.assert_close(said, made.model({"input_ids": tokens, "attention_mask": (tokens != PADDING).long()}))
+    torch.testing.assert_close(said[1:], made(tokens[1:, :3]))
+
+
+@MODELS
+def test_where_noise_goes(model):
+    made = reading.model_of(dataclasses.replace(TINY, model=model), 30)
+    names = {id(part): name for name, part in made.named_modules()}
+    after, before = (
+        names[id(Nudge("train", place, 4.0).noise(model).where(made))].rpartition("model.")[2]
+        for place in ("after", "before")
+    )
+    expected = {
+        "text-lstm": ("embeddings.norm", "embeddings.word_embeddings"),
+        "gpt2": ("transformer.drop", "transformer.wte"),
+    }
+    roberta = ("roberta.embeddings.LayerNorm", "roberta.embeddings.word_embeddings")
+    assert (after, before) == expected.get(model, roberta)
+    noise = Nudge("valid", "after", 0.5, relative=True, whole=True).noise(model)
+    assert (noise.sigma2, noise.relative, noise.whole, noise.skip) == (0.5, True, True, (PADDING,))
+
+
+class FirstWord(nn.Module):
+    """Says whether the embedding of the first token is positive: it is the token's number less 5."""
+
+    def __init__(self):
+        super().__init__()
+        self.embeddings = nn.ModuleDict({"word_embeddings": nn.Embedding(9, 1), "norm": nn.Identity()})
+        with torch.no_grad():
+            self.embeddings["word_embeddings"].weight.copy_(torch.arange(9.0).unsqueeze(-1) - 5)
+
+    def forward(self, inputs):
+        hidden = self.embeddings["norm"](self.embeddings["word_embeddings"](inputs["input_ids"]))
+        return torch.cat([torch.zeros(len(hidden), 1), hidden[:, 0]], -1)
+
+
+def test_a_look_by_hand():
+    tokens = torch.tensor([[7, 6], [3, PADDING]]).repeat(3000, 1)
+    labels = torch.tensor([1, 1]).repeat(3000)
+    some = tokens[:4], torch.tensor([1, 0, 1, 0])
+    nudges = [Nudge("train", "after", 4.0), Nudge("train", "before", 4.0, relative=True)]
+    nudges += [Nudge("train", "after", 4.0, whole=True), Nudge("valid", "after", 0.0)]
+    look = Look({"train": (tokens, labels), "valid": some}, nudges, "text-lstm")
+    said = look(Reader(FirstWord()).eval())
+    assert (said["train accuracy"], said["valid accuracy"]) == (0.5, 1.0)
+    assert (said["train ones"], said["valid ones"]) == (0.5, 0.5)
+    loss = (math.log1p(math.exp(-2)) + math.log1p(math.exp(2))) / 2  # margins 2 and -2, labels 1 and 1
+    assert said["train loss"] == pytest.approx(loss, rel=1e-5)
+    # The size is 2 in either: noise of standard deviation 2 flips it with chance Phi(-1), and 2 x 2 with Phi(-1/2). One
+    # of two tokens counts in the first text, the only one in the second, and all of them at once in both.
+    flip, twice = (0.5 * math.erfc(z / math.sqrt(2)) for z in (1, 0.5))
+    for nudge, truth in zip(nudges, (0.75 * flip, 0.75 * twice, flip, 0.0), strict=True):
+        assert said[f"{nudge.name}_low"] <= truth <= said[f"{nudge.name}_high"]
+        assert said[nudge.name] == pytest.approx(truth, abs=0.02)
+    rows = look.rows(7, said)
+    assert [row["what"] for row in rows] == ["token", "token", "whole", "token"]
+    assert [row["sensitivity"] for row in rows] == [said[nudge.name] for nudge in nudges]
+    assert {(row["step"], row["seen"], row["frequent"]) for row in rows} == {(7, 224, 1.0)}
+    assert {(row["accuracy"], row["valid_accuracy"], row["valid_ones"]) for row in rows} == {(0.5, 1.0, 0.5)}
+    assert [(row["split"], row["place"], row["relative"]) for row in rows[1::2]] == [
+        ("train", "before", True),
+        ("valid", "after", False),
+    ]
+
+
+def test_parts_of_a_map_by_hand():
+    nan = math.nan
+    mean = torch.tensor(
+        [
+            [1.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.5],  # quarters of eight: two and two
+            [0.5, 0.2, 0.0, 0.6, nan, nan, nan, nan, nan],  # of three: at least one
+        ],
+        dtype=torch.float64,
+    )
+    parts = {key: each.value for key, each in reading.parts_of(TokenMap(mean, draws=10, rate=True)).items()}
+    assert parts.pop(("start", 0)) == pytest.approx(0.75)
+    assert parts.pop(("text", 0)) == pytest.approx((0.9 / 8 + 0.8 / 3) / 2)
+    assert parts.pop(("early", 0)) == pytest.approx((0.05 + 0.2) / 2)
+    assert parts.pop(("late", 0)) == pytest.approx((0.4 + 0.6) / 2)
+    assert parts.pop(("pooled", 0)) == pytest.approx((1.9 + 1.3) / 13)
+    positions = {1: 0.55, 2: 0.15, 3: 0.1, 4: 0.25}  # of the others there is but one text
+    assert parts == pytest.approx({("position", k): value for k, value in positions.items()})
+
+
+def test_a_run_has_the_same_rows_wherever_it_is_kept(tmp_path):
+    rows = reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+    assert reading.learn(TINY, NUDGES[:2], NUDGES[:1], tmp_path) == rows
+    assert reading.learn(TINY, NUDGES[:2], NUDGES[:1], tmp_path) == rows  # and of a run that was over
+    assert {type(value) for row in rows for value in row.values()} == {int, float, bool, str}
+    assert [row["step"] for row in rows if row["what"] == "token"] == [0, 0, 1, 1, 2, 2]
+    assert {row["step"] for row in rows if row["what"] != "token"} == {2}
+    assert {"start", "text", "early", "late", "pooled", "position"} < {row["what"] for row in rows}
+
+
+def test_what_ends_too_early(monkeypatch):
+    found: dict[str, float] = {}
+
+    def diverges(model, stream, recipe, measures, **more):
+        found.update(measures["look"](model.eval()))
+        raise Diverged("the loss is inf", [{"step": 0, **{f"look_{name}": value for name, value in found.items()}}])
+
+    monkeypatch.setattr(reading, "train", diverges)
+    rows = reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+    assert [(row["step"], row["finished"], row["what"]) for row in rows] == [(0, False, "token")] * 2
+    assert rows[0]["sensitivity"] == found[NUDGES[0].name]
+    monkeypatch.setattr(reading, "train", lambda model, *a, **b: Trained(model, [], 1, "interrupted", 0.0, 0.0))
+    with pytest.raises(KeyboardInterrupt):
+        reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+
+
+def test_an_interrupted_look_is_none(monkeypatch):
+    def half(*given, **more):
+        return Sensitivity(0.5, 0.0, 1.0, 2, stopped="interrupted")
+
+    monkeypatch.setattr(reading, "sensitivity", half)
+    texts = reading.texts_of("made", 24, 20)
+    look = Look({"train": texts.train}, NUDGES[:1], "text-lstm")
+    with pytest.raises(KeyboardInterrupt):
+        look(reading.model_of(TINY, texts.vocabulary).eval())
+
+
+def course(accuracies, values, data="mrpc", seed=0, frequent=0.6):
+    run = pd.DataFrame({"accuracy": accuracies, "sensitivity": values}).assign(data=data, seed=seed, frequent=frequent)
+    return run.assign(step=10 * run.index)
+
+
+def test_runs_are_matched_by_hand():
+    slow = course([0.5, 0.7, 0.795, 0.8, 0.78], [1, 2, 3, 4, 5])
+    fast = course([0.6, 0.77, 0.99, 1.0, 1.0], [10, 20, 30, 40, 50])
+    (found,) = matches(slow, fast)
+    assert (found.level, found.values, found.accuracies) == (0.8, (4, 20), (0.8, 0.77))
+    assert found.off == pytest.approx(0.03) and found.above == pytest.approx(0.2)
+    assert found.fair
+    (turned,) = matches(fast, slow.iloc[::-1])  # in whatever order
+    assert turned.values == (20, 4)
+    (last,) = matches(fast, fast)
+    assert last.values == (50, 50)  # the last of those at the level
+    (far,) = matches(slow, course([0.5, 0.99], [1, 2]))
+    assert far.off == pytest.approx(0.19) and not far.fair
+    (dull,) = matches(course([0.64], [1]), course([0.64], [2]))
+    assert dull.off == 0 and not dull.fair  # no more than a constant answer would
+    assert matches(slow, course([0.8], [1], seed=1)) == []
+
+
+def value_of(model, data, place, sigma2, split, what, variant, layers):
+    """As the paper and its released code have it, with both places alike."""
+    late = {"text-lstm": (0.5, 2.0), "gpt2": (0.8, 1.2)}.get(model, (1.0, 1.0))
+    start = {"roberta": 5.0, "roberta-relu": 2.0}.get(model, 1.0)
+    base = study.PUBLISHED.get((data, model), 0.05)
+    if what == "whole":
+        return study.WHOLE.get((data, model), 0.05)
+    factor = {"early": late[0], "late": late[1], "start": start}.get(what, 1.0)
+    return base * factor * (1 + 0.01 * (layers - 4) * (model == "roberta"))
+
+
+def everything(value=value_of, accuracy=0.95, tier="paper"):
+    """Runs that the given tier would make, at three steps."""
+    rows = []
+    for spec in study.STUDY.specs(tier):
+        common = dataclasses.asdict(spec) | {"finished": True, "frequent": 0.6, "relative": False}
+        for step, right in ((0, 0.5), (spec.steps // 2, 0.8), (spec.steps, accuracy)):
+            at = common | {"step": step, "seen": 32 * step, "accuracy": right}
+            kinds = [(n, "whole" if n.whole else "token", 0) for n in NUDGES]
+            if step == spec.steps:
+                parts = [(what, 0) for what in ("start", "text", "early", "late", "pooled")]
+                kinds += [(n, *part) for n in study.MAPS for part in [*parts, *(("position", k) for k in (1, 2, 3))]]
+            for n, what, position in kinds:
+                size = value(spec.model, spec.data, n.place, n.sigma2, n.split, what, spec.variant, spec.layers)
+                noise = {"place": n.place, "sigma2": n.sigma2, "split": n.split, "relative": n.relative}
+                size *= 1 + 0.01 * (spec.seed - 1)
+                rows.append(at | noise | {"what": what, "position": position, "sensitivity": size})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return everything()
+
+
+def verdicts(table):
+    return {claim.claim: claim.judge(table).verdict for claim in study.CLAIMS}
+
+
+def test_what_the_paper_says_is_reproduced_where_it_is_true(paper):
+    assert {words for words, verdict in verdicts(paper).items() if verdict != "reproduced"} == set()
+
+
+def changed(**only):
+    """As in the paper, but for one thing."""
+
+    def value(model, data, place, sigma2, split, what, variant, layers):
+        now = dict(place=place, sigma2=sigma2, split=split, what=what, variant=variant, layers=layers)
+        size = value_of(model, data, **now)
+        hit = model in only["models"] and all(now[name] == each for name, each in only.get("where", {}).items())
+        return only["to"](size) if hit else size
+
+    return value
+
+
+WORSE = [
+    ({"models": ["text-lstm"], "to": lambda v: 0.5 * v}, "MRPC, LSTM: sensitivity at the end, as in the text"),
+    ({"models": ["text-lstm"], "to": lambda v: 1e-4}, "LSTM above RoBERTa before training"),
+    ({"models": ["text-lstm"], "to": lambda v: 1e-4}, "LSTM above RoBERTa-ReLU at matched training accuracy"),
+    ({"models": ["gpt2"], "to": lambda v: 0.2}, "LSTM above GPT-2 at matched training accuracy"),
+    ({"models": ["gpt2"], "to": lambda v: 1e-4}, "GPT-2 above RoBERTa at matched training accuracy"),
+    ({"models": ["roberta-relu"], "to": lambda v: 2 * v}, "RoBERTa above RoBERTa-ReLU at matched training accuracy"),
+    (
+        {"models": ["roberta"], "where": {"sigma2": 4.0}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, variance 4",
+    ),
+    (
+        {"models": ["roberta"], "where": {"split": "valid"}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, validation set",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"place": "before", "variant": "text"}, "to": lambda v: 1e-4},
+        "LSTM above RoBERTa at matched training accuracy, both before LayerNorm",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"variant": "released"}, "to": lambda v: 1e-4},
+        "LSTM above RoBERTa at matched training accuracy, as released",
+    ),
+    (
+        {"models": ["roberta"], "where": {"place": "before"}, "to": lambda v: 0.2 * v},
+        "QQP, RoBERTa: noise before LayerNorm against after it (no prediction; yardstick: even)",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"what": "late"}, "to": lambda v: 0.1 * v},
+        "LSTM: last quarter of the tokens above the first",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "late"}, "to": lambda v: 3 * v},
+        "RoBERTa: last quarter of the tokens against the first",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "start"}, "to": lambda v: 0.1 * v},
+        "RoBERTa: <s> above all other tokens",
+    ),
+    (
+        {"models": ["roberta-relu"], "where": {"what": "start"}, "to": lambda v: 9 * v},
+        "<s> weighs less in RoBERTa-ReLU than in RoBERTa",
+    ),
+    (
+        {"models": ["roberta"], "where": {"layers": 12}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, at every depth",
+    ),
+    (
+        {"models": ["roberta"], "where": {"layers": 8}, "to": lambda v: 0.5 * v},
+        "RoBERTa: fewest layers below more layers, at matched training accuracy",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"layers": 12}, "to": lambda v: 3 * v},
+        "LSTM: sensitivity at the end, most layers over fewest (Figure 23: the same; rule: within a half)",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "whole"}, "to": lambda v: 2 * v},
+        "QQP, RoBERTa: sensitivity at the end, all tokens at once",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "pooled", "place": "before"}, "to": lambda v: 2 * v},
+        "QQP, RoBERTa: sensitivity at the end, as released",
+    ),
+]
+
+
+@pytest.mark.parametrize(("only", "words"), WORSE, ids=[words for _, words in WORSE])
+def test_and_not_where_it_is_not(only, words):
+    (claim,) = (claim for claim in study.CLAIMS if claim.claim == words)
+    assert claim.judge(everything(changed(**only))).verdict == "not reproduced"
+
+
+def test_runs_that_do_not_match_decide_nothing(paper):
+    table = paper.copy()
+    table.loc[table["model"] == "text-lstm", "accuracy"] = 0.6  # it has learned nothing
+    found = {words: verdict for words, verdict in verdicts(table).items() if words.startswith("LSTM above")}
+    assert {verdict for words, verdict in found.items() if "matched" in words} == {"undecided"}
+    assert {verdict for words, verdict in found.items() if "before training" in words} == {"reproduced"}
+
+
+def test_three_seeds_of_one_data_set_are_too_few_for_an_order(paper):
+    found = verdicts(paper.loc[(paper["data"] == "mrpc") & (paper["layers"] == 4)])
+    assert found["LSTM above RoBERTa at matched training accuracy"] == "undecided"
+    assert {verdict for words, verdict in found.items() if "QQP" in words} == {"not run at this tier"}
+    assert found["RoBERTa: fewest layers below more layers, at matched training accuracy"] == "not run at this tier"
+    assert found["MRPC, LSTM: sensitivity at the end, as in the text"] == "reproduced"
+
+
+def test_of_made_up_pairs_nothing_is_said_of_mrpc():
+    found = verdicts(everything(tier="smoke"))
+    assert {verdict for words, verdict in found.items() if words.startswith(("MRPC", "QQP"))} == {"undecided"}
+
+
+def test_runs_that_diverged_do_not_count(paper):
+    table = paper.copy()
+    table.loc[(table["model"] == "text-lstm") & (table["seed"] == 0), "finished"] = False
+    assert len(at_end(table, "text-lstm")) == 4
+    assert {seed for _, seed in at_end(table, "text-lstm").index} == {1, 2}
+
+
+def test_a_choice_of_rows(paper):
+    here = pick(paper, "roberta", "before", 4.0)
+    assert {(row.data, row.seed, row.step) for row in here.itertuples()} == {
+        (data, seed, step)
+        for data, steps in (("mrpc", 12_000), ("qqp", 6_000))
+        for seed in range(3)
+        for step in (0, steps // 2, steps)
+    }
+    assert set(pick(paper, "roberta", layers=12)["data"]) == {"qqp"}
+    assert set(pick(paper, "text-lstm", variant="released")["variant"]) == {"released"}
+
+
+def test_the_paper_tier():
+    specs = study.STUDY.specs("paper")
+    table = pd.DataFrame(map(dataclasses.asdict, specs))
+    assert table.groupby(["data", "variant", "layers"]).size().to_dict() == {
+        ("mrpc", "text", 4): 12,
+        ("mrpc", "released", 4): 3,
+        ("qqp", "text", 4): 12,
+        ("qqp", "released", 4): 3,
+        ("qqp", "text", 8): 6,
+        ("qqp", "text", 12): 6,
+    }
+    assert set(table["model"]) == {"text-lstm", "roberta", "roberta-relu", "gpt2"}
+    assert set(table.loc[table["layers"] > 4, "model"]) == {"text-lstm", "roberta"}
+    assert {(spec.dim, spec.rate, spec.pairs) for spec in specs} == {(256, 1e-4, 10_000)}
+    assert {(spec.data, spec.length, spec.steps) for spec in specs} == {("mrpc", 128, 12_000), ("qqp", 80, 6_000)}
+    assert len(reading.looks_at(12_000)) == 25
+    assert (reading.BATCH, reading.HEADS, reading.WEIGHT_DECAY, reading.DRAWS) == (32, 8, 1e-4, 3)
+    assert {(nudge.sigma2, nudge.whole) for nudge in NUDGES} == {(15.0, False), (4.0, False), (0.5, True)}
+    for kind in (False, True):
+        assert {nudge.place for nudge in NUDGES if nudge.relative == kind} == {"after", "before"}
+    assert all(nudge in NUDGES for nudge in study.MAPS)
+
+
+def test_figures(paper):
+    assert isinstance(study.draw(paper), Figure)
+    alone = paper.loc[paper["data"] == "qqp"].assign(finished=False)  # nothing to draw
+    assert isinstance(study.draw(alone), Figure)
