@@ -12,7 +12,8 @@ the same for all inputs and its sensitivity 0 for no good reason. Two measures d
     square   as_n by Eq. 6 of the output less its mean, over its standard deviation: the mean degree of its Fourier
              weight (Eq. 17), at least 1 for any function (Poincaré), n/2 for a random one.
 
-Up to 12 bits they are exact, on the whole cube; beyond that they are sampled. Columns also hold the variance of the
+Up to 12 bits they are exact, on the whole cube; beyond that they are sampled, and `_low` and `_high` are the ends of
+their 95 % intervals, for the median and the variance of the strings at hand. Columns also hold the variance of the
 output, whether its sign is constant, and the share of `square` that is due to the last bit, where models are read.
 """
 
@@ -29,6 +30,7 @@ from torch import Tensor, nn
 from teeter import cube
 from teeter.data import bit_strings
 from teeter.measure import Estimate, sensitivity
+from teeter.measure.arithmetic import computing_in
 from teeter.measure.changes import quarter_square
 from teeter.models import MODELS
 from teeter.perturb import BitFlip
@@ -53,6 +55,7 @@ class Spec:
     dim: int = 64
     models: int = 20  # drawn with seeds 0, 1, ...
     strings: int = 4096  # beyond 12 bits
+    flips: int = 16  # of each of them
 
 
 KINDS = ("encoder", "lstm", "gru", "mlp")
@@ -71,8 +74,8 @@ def grid(lengths: list[int], scales: list[float], layers: list[int], dims: list[
     return list(dict.fromkeys(specs))
 
 
-SMOKE = grid([4, 13], [0.5], [1], [8], at=4, models=2, strings=64)
-SMALL = grid([4, 8, 12, 24], [0.5, 2.0, 8.0], [1, 4], [8, 32], at=8, models=6, strings=512)
+SMOKE = grid([4, 13], [0.5], [1], [8], at=4, models=2, strings=64, flips=1)
+SMALL = grid([4, 8, 12, 24], [0.5, 2.0, 8.0], [1, 4], [8, 32], at=8, models=6, strings=512, flips=1)
 PAPER = grid(
     [4, 6, 8, 10, 12, 16, 32, 64, 128],
     [0.25, 0.5, 2.0, 8.0, 16.0],
@@ -103,11 +106,12 @@ def run(spec: Spec) -> list[dict[str, Any]]:
     rows = []
     for seed in range(spec.models):
         model = random_model(spec, seed).to(device)
-        rows.append({"seed": seed, **measured(model, spec.n, spec.strings, device)})
+        with computing_in("float32", device):  # without a word, cuDNN's LSTM and GRU would compute in tf32
+            rows.append({"seed": seed, **measured(model, spec.n, spec.strings, spec.flips, device)})
     return rows
 
 
-def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.device) -> dict[str, float]:
+def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, flips: int, device: torch.device) -> dict[str, float]:
     """Both measures of a real function on the cube, and what surrounds them; a constant function has as_n = 0."""
     exact = n <= EXACT
     with torch.no_grad():
@@ -119,16 +123,24 @@ def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.
     middle, mean, variance = output.median(), output.mean(), output.var(correction=0)
     found = {"variance": float(variance), "constant": float(output.sign().abs().sum() == output.sign().sum().abs())}
     if variance <= 1e-12 * mean.square():  # only rounding is left
-        return {**found, "flip": 0.0, "square": 0.0, "last": 0.0}
+        return {**found, **_ends("flip", _NONE, 1), **_ends("square", _NONE, 1), "last": 0.0}
     if exact:
-        flip = cube.average_sensitivity(_above(output, middle))
-        square = cube.average_sensitivity((output - mean) / variance.sqrt())
+        flip = Estimate.exact(cube.average_sensitivity(_above(output, middle)) / n)
+        square = Estimate.exact(cube.average_sensitivity(output - mean) / n)
     else:
-        # Half of the forwards are on strings as they are: so many pairs are one for each string.
-        how: dict[str, Any] = dict(perturbation=BitFlip(), budget=2 * strings, batch=1024)
-        flip = n * sensitivity(lambda bits: _above(f(bits), middle), x, **how).value
-        square = n * sensitivity(f, x, change=quarter_square, **how).value / float(variance)
-    return {**found, "flip": flip, "square": square, "last": float(change / variance) / max(square, 1e-12)}
+        # One forward of every string as it is, and one for every flip.
+        how: dict[str, Any] = dict(perturbation=BitFlip(), budget=(1 + flips) * strings, batch=1024)
+        flip = sensitivity(lambda bits: _above(f(bits), middle), x, **how)
+        square = sensitivity(f, x, change=quarter_square, **how)
+    found |= _ends("flip", flip, n) | _ends("square", square, n / float(variance))
+    return {**found, "last": float(change / variance) / max(found["square"], 1e-12)}
+
+
+_NONE = Estimate.exact(0.0)
+
+
+def _ends(name: str, found: Estimate, times: float) -> dict[str, float]:
+    return {name: times * found.value, f"{name}_low": times * found.low, f"{name}_high": times * found.high}
 
 
 def _whole(n: int, device: torch.device) -> Tensor:
