@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["STUDY", "Spec"]
+
+
+Sharpness: TypeAlias = dict[str, Tensor]  # of both kinds, at every string: (models, strings)
 
 
 @dataclass(frozen=True)
@@ -107,19 +110,16 @@ def trained(spec: Spec, jobs: list[Job], folder: Path | None) -> Stack:
     return Stack([each.model for each in made])
 
 
-def sharpness(clean: Tensor, nudged: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Of both kinds, at every string: (models, strings)."""
+def sharpness(clean: Tensor, nudged: Tensor, labels: Tensor) -> Sharpness:
     return {name: each.mean(0) for name, each in changes(clean, nudged, (1 + labels) / 2).items()}
 
 
-def on(
-    places: Tensor | slice, found: dict[str, Tensor], model: int, before: str = "", after: str = ""
-) -> dict[str, Any]:
+def on(places: Tensor | slice, found: Sharpness, model: int, before: str = "", after: str = "") -> dict[str, float]:
     """A model's mean sharpness over these strings, as columns."""
     return {f"{before}{name}{after}": float(each[model, places].mean()) for name, each in found.items()}
 
 
-def on_each_set(spec: Spec, found: dict[str, Tensor], model: int) -> dict[str, Any]:
+def on_each_set(spec: Spec, found: Sharpness, model: int) -> dict[str, float]:
     """The same over every training set that a T_1 of the spec's function may have: halves, quarters and eighths."""
     sets = [replace(spec, size=2**spec.n // part, sample=k) for part in (8, 4, 2) for k in range(SAMPLES)]
     each = [on(training_set(one), found, model, after=f"_on_{one.size}_{one.sample}") for one in sets]
@@ -208,7 +208,7 @@ def below(differences: pd.DataFrame) -> Estimate:
     return Estimate(value, low / len(found), high / len(found), n=int(differences.count().min()))
 
 
-def by_size(values: pd.Series, rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+def by_size(values: Any, rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The means of a column over training sets: a row a function, a column a size, also where none of it counts."""
     sizes = sorted(table.loc[~is_true(table), "size"].unique())
     return values.groupby([rows["function"], rows["size"]]).mean().unstack().reindex(columns=sizes)
@@ -271,11 +271,11 @@ CLAIMS = [
 DEPARTURES = [
     "How T_1 is trained is not said. As in the released code, each of its batches is 1,024 strings drawn with "
     "replacement from the training set, for the 10,000 steps of Table 1; new transformers draw from the whole cube.",
-    "A new transformer counts if its MSE on the whole cube is at most 1e-3. A T_1 counts if its MSE on its training set "
-    "is, as 7.1 says of every run; in the variant `released` if it labels that set without a mistake, as there.",
+    "A new transformer counts if its MSE on the whole cube is at most 1e-3. A T_1 counts if its MSE on its training "
+    "set is, as 7.1 says of all runs; in the variant `released` if it labels that set without a mistake, as there.",
     "The variant `released` is judged by the rise of the error, as there, that of the text by Eq. 15.",
-    "Training sets with one number are nested: those of 128 and 256 strings are parts of that of 512. The paper samples "
-    "them and does not say how; means are as they would be, and sizes are compared on more equal terms.",
+    "Training sets are nested: those of 128 and 256 strings are parts of one of 512. The paper samples them and does "
+    "not say how. Means are the same; what is compared between sizes differs less by chance.",
     "The text compares with transformers that fit f. The released code fits in its place other random functions, which "
     "agree with f on 256 training strings: as sensitive on average, but not f. We fit f, in both variants.",
     "The released plots multiply sharpness on the cube by four and that on the training set not: Figure 15 compares "
