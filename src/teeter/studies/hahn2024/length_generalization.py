@@ -287,7 +287,7 @@ def figure(table: pd.DataFrame) -> Figure:
                 here["sharpness"], here["decided"], mark, color=colours[name], markersize=5, alpha=0.7, label=label
             )
     axes["scatter"].set(xscale="log" if len(runs) else "linear")  # there is no logarithm of nothing
-    axes["scatter"].set(xlabel="sharpness at $n$", ylabel="share of right answers beyond $n$", ylim=(-0.03, 1.03))
+    axes["scatter"].set(xlabel="sharpness at $n$", ylabel="right answers beyond $n$", ylim=(-0.03, 1.03))
     lengths = ", ".join(
         f"{n} ({style})" for n, style in zip(sorted(table["n"].unique()), ("—", "- -", "···"), strict=False)
     )
