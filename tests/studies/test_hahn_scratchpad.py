@@ -135,6 +135,8 @@ def test_a_run_that_diverges_blocks_nothing(tmp_path):
 def test_answers_that_are_no_numbers_are_a_divergence():
     spec = Spec(3, 0, **QUICK)
     model = study.model_of(spec).eval()
+    ended = Trained(model, [], 2, "diverged", 0.0, 0.0)  # a loss that was none, and weights that still are numbers
+    assert study.row_of(spec, ended, torch.device("cpu"))["mse"] is None
     with torch.no_grad():
         model.model.head.weight.fill_(3e38)
     row = study.row_of(spec, Trained(model, [], 4, "done", 0.0, 0.0), torch.device("cpu"))
