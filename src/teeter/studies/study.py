@@ -26,6 +26,9 @@ class Claim:
 
     Reproduced: the interval meets published ± tolerance, and is narrow enough to have told otherwise (half-width at
     most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that.
+
+    A claim that something is absent is `strict`: it is reproduced only where all of the interval is within the
+    tolerance, since one that reaches farther may be of something that is there.
     """
 
     claim: str
@@ -33,6 +36,7 @@ class Claim:
     measure: Callable[[pd.DataFrame], Estimate | None]
     tolerance: float = 0.0  # half a unit of the last printed digit, or what the paper's wording allows
     resolution: float | None = None
+    strict: bool = False
 
     def judge(self, table: pd.DataFrame) -> Judgement:
         estimate = None if table.empty else self.measure(table)
@@ -43,6 +47,9 @@ class Claim:
             return "not run at this tier"
         if estimate.low > self.published + self.tolerance or estimate.high < self.published - self.tolerance:
             return "not reproduced"
+        if self.strict:
+            furthest = max(estimate.high - self.published, self.published - estimate.low)
+            return "reproduced" if furthest <= self.tolerance else "undecided"
         resolution = abs(self.published) / 10 if self.resolution is None else self.resolution
         return "reproduced" if estimate.half_width <= resolution else "undecided"
 
