@@ -4,59 +4,23 @@ from dataclasses import asdict
 
 import pandas as pd
 import pytest
-from torch import nn
 
-from teeter.measure import Estimate
 from teeter.models import Decoder
 from teeter.studies.hahn2024 import causal as study
-from teeter.studies.hahn2024.absence import absence
-from teeter.studies.hahn2024.endings import ending
 from teeter.studies.hahn2024.learning import Learner, model_of
-from teeter.train import Trained
 
 
 def test_a_run_that_diverges_has_no_measures(tmp_path):
     specs = [Learner("parity", 3, s, dim=4, batch=16, steps=3, rate=rate) for s, rate in ((0, 1e38), (1, 1e-4))]
     (bad,), (good,) = study.TOGETHER.run(specs, tmp_path)
-    assert {"sharpness_low", "sharpness_high", "sharpness_released", "blowup", "blowup_released", "norm"} <= set(good)
+    assert {"sharpness_low", "sharpness_high", "sharpness_released", "blowup", "blowup_released", "norm"} < set(good)
     assert not {"step", "loss", "rate"} & set(good)
     assert good["fate"] == "not learned"
-    assert good["unexplained"] == pytest.approx(4 * good["mse"])
+    assert good["unexplained"] == pytest.approx(4 * good["mse"], rel=1e-4)
     assert bad == {**dict.fromkeys(good), "fate": "diverged", "converged": False}
     alone = pd.DataFrame([{**asdict(specs[0]), **bad}])
     assert {claim.judge(alone).verdict for claim in study.CLAIMS} == {"undecided"}
     study.figure(alone).savefig("/dev/null", format="png")
-
-
-@pytest.mark.parametrize(("mse", "fate"), [(1e-3, "converged"), (2e-3, "not exact"), (0.125, "not learned")])
-def test_why_a_run_is_discarded(mse, fate):
-    made = Trained(nn.Identity(), [{"step": 0, "mse": 9.0}, {"step": 1, "mse": mse}], 1, "done", 0.0, 0.0)
-    end = ending(Learner("parity", 8, 0), made)
-    assert end == {"converged": fate == "converged", "fate": fate, "mse": mse, "unexplained": 4 * mse}
-
-
-def test_no_row_at_all():
-    made = Trained(nn.Identity(), [], 0, "diverged", 0.0, 0.0)
-    assert ending(Learner("parity", 8, 0), made)["fate"] == "diverged"
-
-
-@pytest.mark.parametrize(
-    ("low", "value", "high", "verdict"),
-    [
-        (-0.05, 0.0, 0.09, "reproduced"),
-        (0.06, 0.08, 0.1, "reproduced"),
-        (0.05, 0.11, 0.13, "undecided"),  # meets what is as good as 0, and says it is not
-        (-0.12, -0.01, 0.01, "undecided"),
-        (-0.9, 0.0, 0.9, "undecided"),
-        (-0.3, -0.2, -0.11, "not reproduced"),
-        (0.11, 0.5, 0.9, "not reproduced"),
-    ],
-)
-def test_absence(low, value, high, verdict):
-    claim = absence("nothing there", lambda table: Estimate(value, low, high, 10), most=0.1)
-    judged = claim.judge(pd.DataFrame({"x": [1]}))
-    assert judged.verdict == verdict
-    assert judged.estimate.value == abs(value)
 
 
 def table(slopes, converged=True):
@@ -89,6 +53,9 @@ def test_a_steep_majority_is_told():
     steep = table({**SLOPES, ("majority", "decoder"): 0.03})
     (claim,) = (claim for claim in study.CLAIMS if claim.claim.startswith("MAJORITY"))
     assert claim.judge(steep).verdict == "not reproduced"
+    doubtful = table({**SLOPES, ("majority", "decoder"): 0.00599})  # of 0.06: a tenth, or a little more
+    assert claim.measure(doubtful).low < 0.1 < claim.measure(doubtful).high
+    assert claim.judge(doubtful).verdict == "undecided"
 
 
 def test_with_no_converged_run_slopes_are_undecided():

@@ -110,3 +110,9 @@ def test_the_grid():
     assert {spec.strings for spec in study.PAPER} == {65_536}
     assert max(spec.strings for spec in study.SMOKE + study.SMALL) == 512
     assert np.unique([spec.n for spec in study.PAPER]).tolist() == [4, 6, 8, 10, 12, 16, 32, 64, 128]
+
+
+def test_what_is_bounded_is_so_with_all_of_its_interval():
+    bounds = [claim for claim in study.CLAIMS if "exponent" in claim.claim]
+    assert len(bounds) == 5
+    assert all(claim.strict for claim in bounds)

@@ -65,8 +65,8 @@ def test_rows_have_all_that_was_measured():
     spec = Learner("majority", 4, 0, dim=8, batch=16, steps=3)
     found = study.run(spec)
     assert [row["length"] for row in found] == study.lengths_of(4)
-    usual = ("mse", "norm", "unexplained") + tuple(
-        name + end for name in ("sharpness", "sharpness_released", "blowup") for end in ("", "_low", "_high")
+    usual = ("mse", "norm", "unexplained", "blowup") + tuple(
+        name + end for name in ("sharpness", "sharpness_released") for end in ("", "_low", "_high")
     )
     for row in found:
         assert {"fate", "converged", "right", "decided", "blowup_released", *usual} <= set(row)

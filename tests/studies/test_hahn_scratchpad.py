@@ -222,6 +222,15 @@ def test_claims():
     assert [claim.judge(steep).verdict for claim in study.CLAIMS[1:5]] == ["not reproduced"] * 4
 
 
+def test_what_may_be_there_is_not_absent():
+    """A slope whose interval meets 0 ± 5e-4 but reaches beyond."""
+    some = table([4, 4, 14, 14], [0.1, 0.102, 0.108, 0.106])
+    (claim,) = (c for c in study.CLAIMS if c.claim == "slope of sharpness in n (text)")
+    found = claim.measure(some)
+    assert found.low < 5e-4 < found.value < found.high
+    assert claim.judge(some).verdict == "undecided"
+
+
 def test_nothing_converged_decides_nothing():
     failed = table([4, 8, 16, 16], [0.1] * 4, fate="not learned", own_accuracy=0.5)
     verdicts = [claim.judge(failed).verdict for claim in study.CLAIMS]

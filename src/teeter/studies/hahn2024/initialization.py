@@ -213,7 +213,7 @@ CLAIMS = [
             0,
             exponent("encoder", scale),
             tolerance=0.5,
-            resolution=0.25,
+            strict=True,
         )
         for scale in (USUAL, LARGE)
     ],
@@ -222,7 +222,7 @@ CLAIMS = [
         -0.25,
         exponent("encoder", USUAL, raw=True),
         tolerance=0.75,
-        resolution=0.5,
+        strict=True,
     ),
     *[
         Claim(
@@ -230,7 +230,7 @@ CLAIMS = [
             0,
             exponent("lstm", scale),
             tolerance=0.5,
-            resolution=0.25,
+            strict=True,
         )
         for scale in (USUAL, LARGE)
     ],

@@ -28,8 +28,8 @@ from teeter.data import bit_strings
 from teeter.measure import Estimate
 from teeter.measure.stacked import stacked_answers
 from teeter.models import Encoder
-from teeter.studies.hahn2024.endings import ending
 from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, device_here, together, zero_one
+from teeter.studies.hahn2024.lengths import final_row
 from teeter.studies.over_runs import correlation, mean, rank_correlation
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained
@@ -132,7 +132,7 @@ def _right(function: str, n: int) -> OfStack:
 
 
 def rows(spec: Learner, made: Trained) -> list[dict[str, Any]]:
-    end = ending(spec, made)
+    (end,) = final_row(spec, made)
     every = {name: value for name, value in end.items() if not name.startswith("right_")}
     return [
         {"length": n, "right": end.get(f"right_{n}"), "decided": end.get(f"right_decided_{n}"), **every}

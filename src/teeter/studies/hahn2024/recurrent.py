@@ -24,9 +24,9 @@ from teeter.measure import Estimate
 from teeter.measure.arithmetic import computing_in
 from teeter.models import MODELS
 from teeter.runs.execute import Rows
-from teeter.studies.hahn2024.endings import ending
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, device_here, stream_of, together
 from teeter.studies.hahn2024.length_generalization import AtLengths
+from teeter.studies.hahn2024.lengths import final_row
 from teeter.studies.over_runs import mean, share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Stream, Trained
@@ -77,7 +77,7 @@ def _right(function: str, n: int) -> Measure:
 
 
 def rows(spec: Learner, made: Trained) -> list[dict[str, Any]]:
-    end = ending(spec, made)
+    (end,) = final_row(spec, made)
     right, twice = (end.pop(f"right_{n}", None) for n in (spec.n, 2 * spec.n))
     return [{**end, "right": right, "right_twice": twice}]
 
