@@ -1,11 +1,26 @@
 """Decoders beside encoders: the claims on hand-made tables."""
 
+from dataclasses import asdict
+
 import pandas as pd
 import pytest
 
 from teeter.models import Decoder
 from teeter.studies.hahn2024 import causal as study
-from teeter.studies.hahn2024.learning import model_of
+from teeter.studies.hahn2024.learning import Learner, model_of
+
+
+def test_a_run_that_diverges_has_no_measures(tmp_path):
+    specs = [Learner("parity", 3, s, dim=4, batch=16, steps=3, rate=rate) for s, rate in ((0, 1e38), (1, 1e-4))]
+    (bad,), (good,) = study.TOGETHER.run(specs, tmp_path)
+    assert {"sharpness_low", "sharpness_high", "sharpness_released", "blowup", "blowup_released", "norm"} < set(good)
+    assert not {"step", "loss", "rate"} & set(good)
+    assert good["fate"] == "not learned"
+    assert good["unexplained"] == pytest.approx(4 * good["mse"], rel=1e-4)
+    assert bad == {**dict.fromkeys(good), "fate": "diverged", "converged": False}
+    alone = pd.DataFrame([{**asdict(specs[0]), **bad}])
+    assert {claim.judge(alone).verdict for claim in study.CLAIMS} == {"undecided"}
+    study.figure(alone).savefig("/dev/null", format="png")
 
 
 def table(slopes, converged=True):
@@ -38,6 +53,9 @@ def test_a_steep_majority_is_told():
     steep = table({**SLOPES, ("majority", "decoder"): 0.03})
     (claim,) = (claim for claim in study.CLAIMS if claim.claim.startswith("MAJORITY"))
     assert claim.judge(steep).verdict == "not reproduced"
+    doubtful = table({**SLOPES, ("majority", "decoder"): 0.00599})  # of 0.06: a tenth, or a little more
+    assert claim.measure(doubtful).low < 0.1 < claim.measure(doubtful).high
+    assert claim.judge(doubtful).verdict == "undecided"
 
 
 def test_with_no_converged_run_slopes_are_undecided():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.backends import cudnn
 
 from teeter import cube
 from teeter.studies.hahn2024 import initialization as study
@@ -33,6 +34,39 @@ def test_a_sampled_measure_near_the_exact_one():
     found = study.measured(f, 20, 4096, CPU)
     assert found["square"] == pytest.approx(1, abs=0.1)
     assert found["flip"] == pytest.approx(cube.average_sensitivity(cube.truth_table(cube.majority, 9)), abs=0.3)
+
+
+def test_intervals_hold_the_exact_values():
+    """Of MAJORITY of 9 bits of 14, and of a sum of unequal bits and a product; from 16 times as many strings, a quarter
+    as wide. One in twenty may miss."""
+    exact = cube.average_sensitivity(cube.truth_table(cube.majority, 9))
+    f = lambda x: x[:, :9].sum(-1)  # noqa: E731
+    few, many = (study.measured(f, 14, strings, CPU) for strings in (512, 8192))
+    for found in (few, many):
+        assert found["flip_low"] < exact < found["flip_high"]
+        assert found["square_low"] < 1 < found["square_high"]
+    for name in ("flip", "square"):
+        widths = [found[f"{name}_high"] - found[f"{name}_low"] for found in (few, many)]
+        assert widths[1] == pytest.approx(widths[0] / 4, rel=0.2)
+    alone = study.measured(cube.majority, 9, 0, CPU)
+    assert alone["flip_low"] == alone["flip"] == alone["flip_high"] == pytest.approx(exact)
+
+    g = lambda x: x[:, 0] + 2 * x[:, 1] + 3 * x[:, 2] * x[:, 3]  # noqa: E731
+    truth, hits = (1 + 4 + 2 * 9) / (1 + 4 + 9), 0  # the mean degree
+    for k in range(40):
+        chosen = torch.randperm(14, generator=torch.Generator().manual_seed(k))  # other strings for the same function
+        found = study.measured(lambda x, chosen=chosen: g(x[:, chosen]), 14, 128, CPU)
+        hits += found["square_low"] < truth < found["square_high"]
+    assert hits >= 34
+
+
+def test_measured_in_float32_whatever_cudnn_would_do(monkeypatch):
+    seen, model = [], study.random_model(study.Spec("gru", 4, dim=4), 0)
+    model.register_forward_pre_hook(lambda *given: seen.append(cudnn.allow_tf32))
+    monkeypatch.setattr(study, "random_model", lambda spec, seed: model)
+    study.run(study.Spec("gru", 4, dim=4, models=1))
+    assert cudnn.allow_tf32
+    assert set(seen) == {False}
 
 
 def test_a_constant_has_no_sensitivity():
@@ -73,4 +107,12 @@ def test_claims_on_a_table():
 def test_the_grid():
     assert len(study.PAPER) == 4 * (9 * 2 + 5 + 3 * 2 + 5 * 2)
     assert {spec.models for spec in study.PAPER} == {20}
+    assert {spec.strings for spec in study.PAPER} == {65_536}
+    assert max(spec.strings for spec in study.SMOKE + study.SMALL) == 512
     assert np.unique([spec.n for spec in study.PAPER]).tolist() == [4, 6, 8, 10, 12, 16, 32, 64, 128]
+
+
+def test_what_is_bounded_is_so_with_all_of_its_interval():
+    bounds = [claim for claim in study.CLAIMS if "exponent" in claim.claim]
+    assert len(bounds) == 5
+    assert all(claim.strict for claim in bounds)

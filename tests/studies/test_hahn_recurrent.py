@@ -1,8 +1,11 @@
 """LSTMs: batches of many lengths, and the claims on hand-made tables."""
 
+from dataclasses import asdict
+
 import pandas as pd
 import pytest
 import torch
+from torch.backends import cudnn
 
 from teeter.studies.hahn2024 import recurrent as study
 from teeter.studies.hahn2024.learning import Learner, zero_one
@@ -30,6 +33,30 @@ def test_a_run_has_what_the_claims_need():
     assert 0 <= row["right_twice"] <= 1
     assert row["sharpness_low"] <= row["sharpness"] <= row["sharpness_high"]
     assert not row["converged"]
+    assert row["fate"] == "not learned"
+    assert not {"step", "loss", "rate", "right_3", "right_6"} & set(row)
+
+
+def test_a_run_that_diverges_has_no_measures(tmp_path):
+    specs = [
+        Learner("first", 3, s, study.MIXED, "lstm", dim=4, batch=16, steps=3, rate=rate)
+        for s, rate in ((0, 1e38), (1, 1e-4))
+    ]
+    (bad,), (good,) = study.TOGETHER.run(specs, tmp_path)
+    assert bad == {**dict.fromkeys(good), "fate": "diverged", "converged": False}
+    assert study.TOGETHER.run(specs, tmp_path) == [[bad], [good]]
+    alone = pd.DataFrame([{**asdict(specs[0]), **bad}])
+    assert len([claim.judge(alone) for claim in study.CLAIMS]) == len(study.CLAIMS)
+    study.figure(alone).savefig("/dev/null", format="png")
+
+
+def test_measured_in_float32_whatever_cudnn_would_do(monkeypatch):
+    seen, right = [], study.AtLengths.__call__
+    monkeypatch.setattr(study.AtLengths, "__call__", lambda *a: seen.append(cudnn.allow_tf32) or right(*a))
+    assert cudnn.allow_tf32
+    study.run(Learner("first", 3, 0, study.MIXED, "lstm", dim=4, batch=16, steps=2))
+    assert seen == [False, False]
+    assert cudnn.allow_tf32
 
 
 def table(converged=True, sharp=0.05, fixed=True):
@@ -64,7 +91,10 @@ def test_with_no_converged_run():
 
 
 def test_the_grid():
-    assert len(study.PAPER) == 4 * 4 * 3 + 3 * 2
+    assert len(study.PAPER) == 4 * 4 * 3 + 3 * 6
     fixed = [spec for spec in study.PAPER if spec.variant == study.FIXED]
     assert {(spec.function, spec.steps) for spec in fixed} == {("parity", 10_000)}
     assert {spec.n for spec in fixed} == {5, 10, 20}
+    all_of_them = pd.DataFrame([asdict(spec) for spec in fixed]).assign(converged=True)
+    assert study.fitted("parity", study.FIXED, 10)(all_of_them).n == 12
+    assert study.CLAIMS[2].judge(all_of_them).verdict == "reproduced"
