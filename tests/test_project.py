@@ -53,6 +53,9 @@ WAITING = {
     "hahn2024/scaling",
     "hahn2024/scratchpad",
     "hahn2024/tradeoff",
+    "vasudeva2025/early-warning",
+    "vasudeva2025/grokking",
+    "vasudeva2025/sparse-parity",
 }  # studies whose paper tier has not been run yet
 
 

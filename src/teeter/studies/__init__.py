@@ -16,7 +16,7 @@ from teeter.studies.hahn2024 import (
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
-from teeter.studies.vasudeva2025 import synthetic_tables
+from teeter.studies.vasudeva2025 import early_warning, grokking, sparse_parity, synthetic_tables
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
@@ -33,6 +33,9 @@ _ALL = (
     causal,
     recurrent,
     synthetic_tables,
+    grokking,
+    early_warning,
+    sparse_parity,
 )
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}
 

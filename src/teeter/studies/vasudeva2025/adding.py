@@ -1,9 +1,9 @@
 """What the studies of a + b mod p share (V 7.3, A.5): transformers that may grok, and what is measured meanwhile.
 
-"text" is a one-layer transformer with skip connections, that of Nanda et al. (2023), whose phases V's A.5 takes up, and
-its noise is on one number at a time, as Definition 4.1 has it. "released" is V's code: no skip connections, and noise on
-both numbers at once. An epoch is a step, since all pairs are trained on at once. V gives no sizes, rate, weight decay or
-share of pairs: the defaults are the released code's.
+"text" is a one-layer transformer with skip connections, that of Nanda et al. (2023), whose phases V's A.5 takes up;
+its noise is on one number at a time, as Definition 4.1 has it. "released" is V's code: no skip connections, and noise
+on both numbers at once. An epoch is a step, since all pairs are trained on at once. V gives no sizes, rate, weight
+decay or share of pairs: the defaults are the released code's.
 
 Sensitivity is measured on the pairs trained on, as V has it for images (section 5), with noise of sigma = 0.1:
 
@@ -15,7 +15,7 @@ Sensitivity is measured on the pairs trained on, as V has it for images (section
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from teeter.perturb import EmbeddingNoise, Inputs, Noise, Perturbation
 from teeter.perturb.noise import root_mean_square
 from teeter.runs import Together
 from teeter.studies.hahn2024.learning import device_here
+from teeter.studies.vasudeva2025.curves import rounded, squares
 from teeter.train import Recipe, Trained, bar, measures, train_stack
 from teeter.train.measures import Measure
 from teeter.train.state import own_randomness
@@ -43,7 +44,7 @@ LABELS = ("sum", "random")  # a + b mod p, or any number for each pair, the same
 _DRAWS = 4  # of noise for every pair
 _BATCH = 8192
 _RANDOM = 2_000_000  # a seed for random labels
-_DIGITS = 5
+_MOST = 4096  # pairs that sensitivity is measured on
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,8 @@ class Adder:
 
 
 def marks(epochs: int) -> list[int]:
-    """The epochs that are measured: they lie as squares do, for the first phases are short.
-
-    >>> marks(40_000)[::50]
-    [0, 2500, 10000, 22500, 40000]
-    """
-    rows = 200 if epochs >= 10_000 else 50 if epochs >= 100 else 5
-    return sorted({round(epochs * (k / rows) ** 2) for k in range(rows + 1)})
+    """The epochs that are measured."""
+    return squares(epochs, 200 if epochs >= 10_000 else 50 if epochs >= 100 else 5)
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,9 @@ class BothNumbers:
         assert isinstance(inputs, Tensor)
         return torch.ones(len(inputs), 1, dtype=torch.bool)
 
-    def run(self, model: nn.Module, inputs: Inputs, noise: Noise) -> Tensor:
+    def run(self, model: Callable[[Any], Any], inputs: Inputs, noise: Noise) -> Tensor:
+        assert isinstance(model, nn.Module)
+
         def nudge(module: nn.Module, given: Any, output: Tensor) -> Tensor:
             numbers = output[:, :2]
             step = noise.normal(*numbers.shape[1:]).to(numbers) * self.sigma2**0.5
@@ -140,7 +138,7 @@ def noise_of(spec: Adder, relative: bool = False) -> Perturbation:
 
 
 def _embedding(model: nn.Module) -> float:
-    numbers = model.get_parameter("embedding.token.weight")[:-1]  # the last is that of "="
+    numbers = model.get_parameter("embedding.token.weight").detach()[:-1]  # the last is that of "="
     return float(numbers.square().mean().sqrt())
 
 
@@ -148,8 +146,9 @@ def measured(spec: Adder, train: LabelledPairs, test: LabelledPairs) -> dict[str
     new = unmirrored(train, test)
 
     def sensitivity(pairs: LabelledPairs, relative: bool = False) -> Measure:
-        budget = (1 + _DRAWS) * len(pairs)
-        return measures.sensitivity(pairs.tokens, noise_of(spec, relative), budget=budget, seed=spec.seed, batch=_BATCH)
+        some = pairs.tokens[counter.bits(spec.seed, torch.arange(len(pairs))).argsort()[:_MOST].to(pairs.tokens.device)]
+        budget = (1 + _DRAWS) * len(some)
+        return measures.sensitivity(some, noise_of(spec, relative), budget=budget, seed=spec.seed, batch=_BATCH)
 
     return {
         "train_accuracy": measures.accuracy(train.tokens, train.labels, batch=_BATCH),
@@ -166,20 +165,10 @@ def measured(spec: Adder, train: LabelledPairs, test: LabelledPairs) -> dict[str
 
 
 def rows(made: Trained) -> list[dict[str, Any]]:
-    """What was measured, in five digits; neither intervals of accuracies, which are of all pairs there are, nor what a
-    plain recipe has in every row."""
     return [
-        {
-            "epoch": row["step"],
-            **{name: float(f"{value:.{_DIGITS}g}") for name, value in row.items() if _wanted(name)},
-            "whole": made.stopped == "done",
-        }
-        for row in made.rows
+        {"epoch": row["step"], **found, "whole": made.stopped == "done"}
+        for row, found in zip(made.rows, rounded(made), strict=True)
     ]
-
-
-def _wanted(name: str) -> bool:
-    return name not in ("step", "loss", "rate") and not name.endswith(("accuracy_low", "accuracy_high"))
 
 
 def run_all(specs: Sequence[Adder], folder: Path | None) -> list[list[dict[str, Any]]]:
