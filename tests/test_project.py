@@ -55,6 +55,9 @@ WAITING = {
     "hahn2024/tradeoff",
     "vasudeva2025/language",
     "vasudeva2025/synthetic",
+    "vasudeva2025/early-warning",
+    "vasudeva2025/grokking",
+    "vasudeva2025/sparse-parity",
 }  # studies whose paper tier has not been run yet
 
 

@@ -115,3 +115,24 @@ def test_it_learns_addition(residual):
 def test_bad_input(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_stack_has_one_matrix_of_queries_a_model():
+    """Torch would otherwise copy it for every input, which took most of a training step."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Largest(TorchDispatchMode):
+        numbers = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                self.numbers = max(self.numbers, out.numel())
+            return out
+
+    from teeter.train import Stack
+
+    stack, tokens = Stack([model_of(0), model_of(1)]), TOKENS.expand(2, *TOKENS.shape)
+    with Largest() as seen:
+        stack(tokens).sum().backward()
+    assert 0 < seen.numbers <= 2 * len(TOKENS) * 3 * 16  # no more than the keys of all inputs, or the inner layer

@@ -62,7 +62,7 @@ class ModularAddition(nn.Module):
             )
         check_tokens(tokens, self.p + 1)
         x = self.embedding(tokens)
-        last = x[:, -1:]
+        last = x[:, -1:].contiguous()  # else a batch over weights would copy the matrix of queries for every input
         # Only the last position is read, so only its query, and its way through the network, are needed.
         mid = self.attention(last, x) + (last if self.residual else 0)
         out = self.down(self.up(mid).relu()) + (mid if self.residual else 0)

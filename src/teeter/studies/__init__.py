@@ -16,7 +16,14 @@ from teeter.studies.hahn2024 import (
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
-from teeter.studies.vasudeva2025 import language, synthetic, synthetic_tables
+from teeter.studies.vasudeva2025 import (
+    early_warning,
+    grokking,
+    language,
+    sparse_parity,
+    synthetic,
+    synthetic_tables,
+)
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
@@ -35,6 +42,9 @@ _ALL = (
     synthetic,
     synthetic_tables,
     language,
+    grokking,
+    early_warning,
+    sparse_parity,
 )
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}
 

@@ -155,9 +155,15 @@ def loss(inputs: Inputs, targets: Tensor, kind: str = "mse", *, batch: int = _BA
 
 
 def sensitivity(
-    inputs: Inputs, perturbation: Perturbation, *, budget: int = 10_000, seed: int = 0, batch: int = _BATCH, **more: Any
+    inputs: Inputs,
+    perturbation: Perturbation,
+    *,
+    budget: int | None = 10_000,
+    seed: int = 0,
+    batch: int = _BATCH,
+    **more: Any,
 ) -> Measure:
-    """`teeter.sensitivity` within so many forwards; `more` are its other arguments, such as `precision`, `change`.
+    """`teeter.sensitivity` within so many forwards, if any number is given; `more` are its other arguments, such as `precision`, `change`.
 
     The models of a stack are measured one after the other.
     """

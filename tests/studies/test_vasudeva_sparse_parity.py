@@ -1,0 +1,167 @@
+"""Sparse parities: the settings of the paper, what is read off a run, and the claims on made-up runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from teeter import cube
+from teeter.data import SparseParity
+from teeter.studies.vasudeva2025 import sparse_parity as study
+from teeter.studies.vasudeva2025.sparse_parity import Spec
+
+ROWS = 101
+
+
+def test_the_papers_settings():
+    keys = ("samples", "batch", "dim", "rate", "seed")
+    settings = [tuple(getattr(spec, key) for key in keys) for spec in study.STUDY.specs("paper")]
+    assert settings == [
+        (50_000, 250, 32, 0.001, 123),
+        (50_000, 250, 32, 0.001, 42),
+        (50_000, 250, 32, 0.001, 0),
+        (10_000, 100, 64, 0.001, 42),
+        (5_000, 25, 32, 0.0001, 42),
+        (5_000, 50, 32, 0.0001, 42),
+    ]
+    assert {(spec.d, spec.p, spec.epochs, spec.strings) for spec in study.PAPER} == {(40, 4, 1_000, 100_000)}
+    assert [study.marks(spec)[-1] for spec in study.PAPER] == [200_000] * 3 + [100_000, 200_000, 100_000]
+    assert {len(study.marks(spec)) for spec in study.PAPER} == {101}
+    assert len({study.kind_of(spec) for spec in study.PAPER}) == 4  # seeds alone differ within a stack
+
+
+def test_the_model_of_the_paper():
+    model = study.model_of(study.PAPER[3])
+    assert len(model.layers) == 2
+    assert {layer.attention.heads for layer in model.layers} == {4}
+    assert model(torch.ones(2, 40)).shape == (2,)
+    assert model.head.in_features == 64
+
+
+def test_the_target_is_exact():
+    assert study.target(study.PAPER[0]) == 0.1
+    table = cube.truth_table(cube.sparse_parity((0, 2, 5)), 8)
+    assert study.target(Spec(8, 4, 8, 1e-3, 0, d=8, p=3)) == cube.average_sensitivity(table) / 8 == 3 / 8
+
+
+def test_a_model_that_knows_the_parity_has_its_sensitivity_exactly():
+    spec = Spec(20, 10, 8, 1e-3, 0, d=8, p=3, epochs=1, strings=64)
+    support, asked = SparseParity(8, 3, 0).support, {}
+
+    class Knows(torch.nn.Module):
+        def forward(self, x):
+            return x[:, list(support)].prod(-1)
+
+    class Caught(Exception):
+        pass
+
+    def caught(*args, measures, **more):
+        asked.update(measures[0])
+        raise Caught
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Caught):
+        patch.setattr(study, "train_stack", caught)
+        study.run(spec)
+    found = asked["sensitivity"](Knows().eval())
+    assert (found.value, found.n) == (3 / 8, 8)
+    assert asked["test_accuracy"](Knows()).value == asked["train_accuracy"](Knows()).value == 1
+
+
+def test_a_run_has_its_rows():
+    spec = study.SMOKE[0]
+    found = study.run(spec)
+    assert [row["step"] for row in found] == study.marks(spec) == [0, 2, 3, 6]
+    assert found[-1]["epoch"] == 3.0
+    assert all(row["sensitivity_low"] <= row["sensitivity"] <= row["sensitivity_high"] for row in found)
+    assert all(row["target"] == pytest.approx(2 / 6) for row in found)
+    together = study.run_all(study.SMOKE[:2], None)
+    assert together[0][-1] == pytest.approx(found[-1], rel=1e-3, abs=1e-3)
+
+
+def run(seed=0, knows=60, near=60, rises=True, end=0.1, **other):
+    """Both accuracies jump from one half to 1 at row `knows`; sensitivity is at its end from row `near` on."""
+    k = np.arange(ROWS)
+    before = 0.02 + (0.03 * k / ROWS if rises else 0)
+    value = np.where(k >= near, end, before)
+    columns = {
+        "step": 100 * k,
+        "epoch": k / 1.0,
+        "train_accuracy": np.where(k >= knows, 1.0, 0.5),
+        "test_accuracy": np.where(k >= knows, 1.0, 0.5),
+        "sensitivity": value,
+        "sensitivity_low": value - 0.004,
+        "sensitivity_high": value + 0.004,
+    }
+    fixed = {"samples": 50_000, "batch": 250, "dim": 32, "rate": 1e-3, "seed": seed, "d": 40, "p": 4, "target": 0.1}
+    return pd.DataFrame({**columns, **fixed, **other})
+
+
+def six(**other):
+    return pd.concat([run(seed, **other) for seed in range(6)])
+
+
+def verdicts(table):
+    return [claim.judge(table).verdict for claim in study.CLAIMS]
+
+
+def test_what_is_read_off_a_run():
+    found = study.learned(run())
+    assert (found.learned, found.lag) == (True, 0)
+    assert found.limit == pytest.approx(1)
+    assert study.learned(run(near=70)).lag == 10
+    assert study.learned(run(end=0.12)).lag is None  # never near
+    assert study.learned(run(knows=200)) == study.Learned(False, pytest.approx(1), None)
+    away = run()
+    away.loc[90, "sensitivity"] = 0.2
+    assert study.learned(away).lag == 31  # from the row after it on for good
+
+
+def test_a_rise_while_guessing():
+    assert study.rose(run()) is True
+    assert study.rose(run(knows=4)) is None  # four rows are no trend
+    assert study.rose(run(knows=5)) is True
+    assert study.rose(run(rises=False)) is False
+    restless = run().assign(sensitivity=lambda rows: 0.02 + 0.05 * (rows.step % 200 == 0))
+    assert study.rose(restless) is False
+
+
+def test_train_accuracy_ends_guessing_too():
+    late = np.arange(ROWS) >= 30
+    memorised = run(rises=False).assign(sensitivity=lambda rows: np.where(late, rows.step / 1e5, 0.02))
+    assert study.rose(memorised) is True
+    assert study.rose(memorised.assign(train_accuracy=np.where(late, 0.9, 0.5))) is False
+
+
+def test_what_the_paper_says_is_reproduced_where_it_is_true():
+    assert verdicts(six()) == ["reproduced"] * 4
+
+
+@pytest.mark.parametrize(
+    ("other", "missed"),
+    [
+        ({"knows": 200}, [0]),
+        ({"end": 0.12}, [1, 3]),
+        ({"rises": False}, [2]),
+        ({"near": 80}, [3]),
+    ],
+)
+def test_and_not_where_it_is_not(other, missed):
+    found = verdicts(six(**other))
+    assert [i for i, verdict in enumerate(found) if verdict == "not reproduced"] == missed
+
+
+def test_settings_that_are_not_learned_say_nothing_of_the_limit():
+    table = pd.concat([six(), run(9, knows=200, end=0.5)])
+    limit = study.CLAIMS[1].judge(table).estimate
+    assert (limit.value, limit.n) == (pytest.approx(1), 6)
+    assert study.CLAIMS[0].judge(table).estimate.value == pytest.approx(6 / 7)
+    nothing = verdicts(six(knows=200))
+    assert nothing[1] == nothing[3] == "undecided"
+
+
+def test_the_figure():
+    drawing = study.figure(six())
+    assert isinstance(drawing, Figure)
+    assert len(drawing.axes[2].get_lines()) == 7  # the target's among them
+    assert len(drawing.legends[0].get_texts()) == 6
