@@ -1,0 +1,122 @@
+"""How V's studies of images are judged and drawn: models at the end and at equal accuracy, and their curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from teeter.measure import Estimate
+from teeter.studies.over_runs import POSITIVE, mean
+from teeter.studies.study import Claim
+from teeter.studies.vasudeva2025.vision import ends, matched
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["NAMES", "at_the_end", "beside", "curves", "told", "within"]
+
+Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
+NAMES = {
+    "cnn": "CNN",
+    "convmixer": "ConvMixer",
+    "densenet121": "DenseNet-121",
+    "mlp-leaky-relu": "MLP, LeakyReLU",
+    "mlp-mnist": "MLP",
+    "mlp-sigmoid": "MLP, sigmoid",
+    "resnet18": "ResNet-18",
+    "vit-simple": "ViT-simple",
+    "vit-small": "ViT-small",
+    "vit-small-fashion-mnist": "ViT-small",
+    "vit-small-mnist": "ViT-small",
+    "vit-small-svhn": "ViT-small",
+}
+LEAST = 1e-5  # sensitivities below are taken for this, so that a logarithm can be had
+
+
+def of(table: Any, **these: Any) -> Any:
+    """The rows with these values."""
+    for name, value in these.items():
+        table = table.loc[table[name] == value]
+    return table
+
+
+def at_the_end(data: str, **these: Any) -> Measured:
+    """Mean sensitivity of such runs at the last epoch; None where there is none on those images."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        rows = of(ends(table), data=data, **these)
+        return None if rows.empty else mean(rows["sensitivity"], POSITIVE)
+
+    return measure
+
+
+def beside(one: dict[str, Any], other: dict[str, Any], data: str | None = None) -> Measured:
+    """log10 of one kind's sensitivity over another's, seed by seed, at equal accuracy on the training set; on those
+    images alone where they are named."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        rows = table if data is None else of(table, data=data)
+        if rows.empty:
+            return None
+        rows = matched(rows)
+        logs = [
+            of(rows, **kind).groupby("seed")["sensitivity"].mean().clip(lower=LEAST).map(math.log10)
+            for kind in (one, other)
+        ]
+        return mean((logs[0] - logs[1]).dropna(), (-5.0, 5.0))
+
+    return measure
+
+
+def told(words: str, published: float, measure: Measured) -> Claim:
+    """A sensitivity that V prints, of one run without an error: within a half of it is as it is printed."""
+    return Claim(
+        f"{words} (rule: within a half)", published, measure, tolerance=published / 2, resolution=published / 2
+    )
+
+
+def within(words: str, published: float, measure: Measured) -> Claim:
+    """A ratio that V's numbers give, as a logarithm: a factor of three either way is the same."""
+    rule = {"tolerance": 0.5, "resolution": 0.5}
+    return Claim(f"{words}: log10 of the ratio (rule: within a factor of 3)", math.log10(published), measure, **rule)
+
+
+def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> Figure:
+    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(6.4, 5.6), layout="constrained")
+    panels = drawing.subplots(2, 2, sharex=True)
+    columns = ("train_accuracy", "test_accuracy", "train_loss", "sensitivity")
+    words = ("accuracy, training set", "accuracy, test set", "loss, training set", "sensitivity, training set")
+    rows: Any = table.loc[table["about"] == "epoch"]
+    same = matched(table)
+    for axes, column, label in zip(panels.flat, columns, words, strict=True):
+        for i, (name, kind) in enumerate(kinds):
+            here = of(rows, **kind)
+            for _, own in here.groupby("run"):
+                axes.plot(own["epoch"], own[column], color=f"C{i}", linewidth=0.6, alpha=0.5)
+            middle = here.groupby("epoch")[column].mean()
+            axes.plot(middle.index, middle, color=f"C{i}", linewidth=1.5, label=name)
+            dots = of(same, **kind)
+            axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
+        axes.set_ylabel(label)
+    panels[1, 1].set_yscale("log")
+    _floor(panels[1, 1], rows)
+    for axes in panels[1]:
+        axes.set_xlabel("epoch")
+    level = rows.groupby("run")["train_accuracy"].max().min()
+    drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))
+    drawing.suptitle(f"dots: where a run first has an accuracy of {level:.3f} on its training set", fontsize=9)
+    return drawing
+
+
+def _floor(axes: Axes, rows: Any) -> None:
+    """A sensitivity of 0 has no place on a logarithmic axis."""
+    found = rows.loc[rows["sensitivity"] > 0, "sensitivity"]
+    axes.set_ylim(bottom=0.5 * float(np.min(found)) if len(found) else LEAST)
