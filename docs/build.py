@@ -9,7 +9,7 @@ from typing import Any
 
 from teeter import cube
 from teeter.report import cube_figure, save
-from teeter.report.words import MARKS, number, tally
+from teeter.report.words import MARKS, measured, number, tally
 from teeter.runs import Store
 from teeter.studies import PAPERS, STUDIES, Outcome
 
@@ -35,9 +35,7 @@ def study_page(outcome: Outcome) -> str:
         "|---|---:|---:|---:|---|",
     ]
     for judgement in outcome.judgements:
-        e = judgement.estimate
-        interval = f"{number(e.low)} to {number(e.high)}" if e and e.half_width else ""
-        cells = [judgement.claim.claim, number(judgement.claim.published), number(e.value) if e else "", interval]
+        cells = [judgement.claim.claim, number(judgement.claim.published), *measured(judgement.estimate)]
         lines.append(f"| {' | '.join(cells)} | {MARKS[judgement.verdict]} {judgement.verdict} |")
     lines += ["", "## Where paper and measurement part", "", *(f"- {text}" for text in study.departures), ""]
     return "\n".join(lines)

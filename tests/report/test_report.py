@@ -12,7 +12,7 @@ from teeter import cube
 from teeter.errors import InputError
 from teeter.measure import Estimate
 from teeter.report import claims_table, cube_figure, render, save, svg, write_page
-from teeter.report.terminal import measured
+from teeter.report.terminal import _told
 from teeter.runs import Store
 from teeter.studies import STUDIES
 
@@ -137,9 +137,9 @@ def test_cube_pictures_show_mean_and_all_degrees(f, n):
 
 
 def test_measured_in_words():
-    assert measured(None) == ""
-    assert measured(Estimate.exact(0.25)) == "0.25"
-    assert measured(Estimate(0.25, 0.2, 0.3, 10)) == "0.25 [0.2, 0.3]"
+    assert _told(None) == ""
+    assert _told(Estimate.exact(0.25)) == "0.25"
+    assert _told(Estimate(0.25, 0.2, 0.3, 10)) == "0.25 [0.2, 0.3]"
 
 
 def test_terminal_table_has_a_line_for_each_claim(store):

@@ -48,3 +48,12 @@ def test_an_empty_table_is_not_measured():
         "high": 1,
         "verdict": "reproduced",
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "strict", "expected"),
+    [(0.2, True, "reproduced"), (0.4, True, "undecided"), (0.4, False, "reproduced"), (0.9, True, "not reproduced")],
+)
+def test_of_what_is_absent_the_value_itself_is_small(value, strict, expected):
+    claim = Claim("no effect", 0, lambda table: Estimate(value, value - 0.2, value + 0.2, 9), 0.3, 0.3, strict)
+    assert claim.judge(pd.DataFrame({"x": [1]})).verdict == expected

@@ -9,7 +9,8 @@ from torch import nn
 from teeter import cube, measure
 from teeter.data import bit_strings
 from teeter.errors import UnknownName
-from teeter.studies.hahn2024.learning import Learner, ReleasedBlowup, kind_of, learn, model_of, zero_one
+from teeter.studies.hahn2024 import learning
+from teeter.studies.hahn2024.learning import Blowups, Learner, at_the_end, kind_of, learn, model_of, zero_one
 from teeter.train import Stack
 
 QUICK = dict(dim=8, batch=32, steps=20, rate=3e-3)
@@ -37,28 +38,59 @@ def test_first_weights_are_those_of_the_seed():
         model_of(Learner("parity", 4, seed=3, variant="later"))
 
 
-@pytest.mark.parametrize("n", [4, 11])  # all strings, as they are no more than 1,024, and some
+@pytest.mark.parametrize("n", [4, 11])  # no more than 1,024 strings, and more
 def test_rows_in_the_units_of_the_paper(n):
     spec = Learner("majority", n, seed=0, **QUICK)
     (made,) = learn([spec], None)
     assert [row["step"] for row in made.rows] == [0, 20]
-    row, x = made.rows[-1], cube.points(4).float() if n == 4 else bit_strings(n, 4096, seed=1_000_000)
-    assert row["sharpness"] == pytest.approx(
-        4 * measure.sharpness(made.model, x[:1024], skip=("position",)).value, rel=1e-4
-    )
-    assert row["mse"] == pytest.approx(
-        float((made.model(x) - zero_one("majority")(x)).detach().square().mean()), rel=1e-4
-    )
+    row, x = made.rows[-1], cube.points(n).float()
+    few = x if n == 4 else bit_strings(n, 1024, seed=1_000_000)
+    for name, draws in (("sharpness", 10), ("sharpness_100", 100)):
+        known = measure.sharpness(made.model, few, skip=("position",), draws=draws)
+        assert row[name] == pytest.approx(4 * known.value, rel=1e-4)
+        assert row[f"{name}_high"] == pytest.approx(4 * known.high, rel=1e-4)
+    rise = measure.sharpness(made.model, few, "rise", targets=zero_one("majority")(few), skip=("position",))
+    assert row["sharpness_released"] == pytest.approx(4 * rise.value, rel=1e-3)
+    off = (made.model(x) - zero_one("majority")(x)).detach().square().mean()
+    assert row["mse"] == pytest.approx(float(off), rel=1e-4)
     assert row["norm"] == pytest.approx(measure.parameter_norm(made.model, skip=("position",)), rel=1e-6)
+    logs = measure.blowup(made.model, few).product.log()
+    assert row["blowup"] == pytest.approx(float(logs.mean()), rel=1e-5)
+    assert row["blowup_mean"] == pytest.approx(float(logs.exp().mean().log()), rel=1e-5)
+    assert row["blowup_square"] == pytest.approx(float((2 * logs).exp().mean().log() / 2), rel=1e-5)
 
 
-def test_only_what_is_wanted_is_measured():
-    spec = Learner("majority", 4, seed=0, **QUICK)
-    (usual,), (some,) = learn([spec], None), learn([spec], None, only=("norm", "mse"))
-    assert list(some.rows[-1]) == ["step", "loss", "rate", "mse", "norm"]
-    assert some.rows[-1].items() <= usual.rows[-1].items()
-    with pytest.raises(UnknownName, match="no measure named 'blow-up': did you mean 'blowup'"):
-        learn([spec], None, only=["blow-up"])
+def test_rows_along_the_way_are_cheaper():
+    spec = Learner("majority", 13, seed=0, **QUICK)
+    (made,) = learn([spec], None, every=10, draws=3)
+    assert [row["step"] for row in made.rows] == [0, 10, 20]
+    row, x, few = made.rows[-1], bit_strings(13, 4096, seed=1_000_000), bit_strings(13, 1024, seed=1_000_000)
+    off = (made.model(x) - zero_one("majority")(x)).detach().square().mean()
+    assert row["mse"] == pytest.approx(float(off), rel=1e-4)
+    assert row["sharpness"] == pytest.approx(
+        4 * measure.sharpness(made.model, few, skip=("position",), draws=3).value, rel=1e-4
+    )
+    assert "sharpness_100" not in row
+
+
+def test_what_is_kept_of_the_end():
+    (made,) = learn([Learner("parity", 3, seed=0, **QUICK)], None)
+    found = at_the_end(made)
+    assert found["mse"] == pytest.approx(made.rows[-1]["mse"], rel=1e-5)
+    assert not found.keys() & {"step", "loss", "rate"}
+    (lost,) = learn([Learner("parity", 3, seed=0, **{**QUICK, "rate": 1e30})], None)
+    assert lost.stopped == "diverged"
+    assert at_the_end(lost) == dict.fromkeys(found)
+
+
+def test_measures_are_shared_between_functions(monkeypatch):
+    seen = []
+    monkeypatch.setattr(learning, "train_many", lambda jobs, **how: seen.extend(job.measures for job in jobs) or [])
+    learn([Learner(name, 4, 0, **QUICK) for name in ("parity", "majority", "parity")], None)
+    one, other, again = seen
+    assert all(one[name] is other[name] for name in ("sharpness", "sharpness_100", "norm", "blowup"))
+    assert all(one[name] is not other[name] for name in ("mse", "sharpness_released"))
+    assert all(one[name] is again[name] for name in one)
 
 
 def test_alone_as_with_others():
@@ -89,9 +121,10 @@ def test_the_released_blowup_by_hand():
         factor = 1 / given.std(-1)  # unbiased, without an epsilon
         total += (factor[:, -1] if name.startswith("layers.1") else factor.amax(-1)).log()
     assert len(seen) == 4
-    found = ReleasedBlowup(x)(model)
-    assert found == pytest.approx(float(total.mean()), rel=1e-9)
+    found = Blowups(x)(model)
+    assert found["released_log"] == pytest.approx(float(total.mean()), rel=1e-9)
+    assert found["released"] == pytest.approx(float(total.exp().mean().log()), rel=1e-9)
     pair = Stack([model_of(Learner("parity", 5, seed, dim=8)).double() for seed in (1, 0)])
     pair.shape.eval()
-    assert ReleasedBlowup(x).of_stack(pair)[1] == pytest.approx(found, rel=1e-9)
-    assert math.isfinite(found)
+    assert Blowups(x).of_stack(pair)[1] == pytest.approx(found, rel=1e-9)
+    assert all(map(math.isfinite, found.values()))

@@ -8,7 +8,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from teeter.studies.hahn2024 import tradeoff as study
-from teeter.train import Trained
 
 FUNCTIONS = ("parity", "majority", "first", "mean")
 
@@ -111,15 +110,6 @@ def test_the_paper_tier():
     assert cells["text", "mean", 25] == 5
     assert cells["released", "first", 5] == 8
     assert {(spec.dim, spec.batch, spec.steps) for spec in specs} == {(128, 1024, 10_000)}
-
-
-def test_a_row_says_whether_the_run_counts():
-    last = {"step": 10, "mse": 1e-3, "norm": 12.3456789, "blowup": 1.0, "blowup_released": 2.0}
-    spec = study.PAPER[0]
-    (row,) = study.rows(spec, Trained(None, [last], 10, "done", 0, 0))
-    assert row == {"mse": 1e-3, "norm": 12.3457, "blowup": 1.0, "blowup_released": 2.0, "converged": True}
-    assert not study.rows(spec, Trained(None, [{**last, "mse": 1.01e-3}], 10, "done", 0, 0))[0]["converged"]
-    assert not study.rows(spec, Trained(None, [last], 5, "diverged", 0, 0))[0]["converged"]
 
 
 def test_lengths_that_are_shown():

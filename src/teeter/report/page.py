@@ -9,7 +9,7 @@ from pathlib import Path
 
 import teeter
 from teeter.report.drawing import replace_file, svg
-from teeter.report.words import MARKS, interval_heading, number, tally
+from teeter.report.words import MARKS, interval_heading, measured, number, tally
 from teeter.runs import Store
 from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
 
@@ -102,11 +102,11 @@ def _claims(judgements: list[Judgement]) -> str:
     lines = []
     for judgement in judgements:
         estimate, verdict = judgement.estimate, judgement.verdict
-        interval = f"{number(estimate.low)} to {number(estimate.high)}" if estimate and estimate.half_width else ""
+        value, interval = measured(estimate)
         lines.append(
             f"<tr><td>{escape(judgement.claim.claim)}</td>"
             f'<td class="n">{number(judgement.claim.published)}</td>'
-            f'<td class="n">{number(estimate.value) if estimate else ""}</td><td class="n">{interval}</td>'
+            f'<td class="n">{value}</td><td class="n">{interval}</td>'
             f'<td class="v {verdict.replace(" ", "-")}">{MARKS[verdict]} {verdict}</td></tr>'
         )
     return (

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from teeter.measure import Estimate
-from teeter.report.words import MARKS, number, tally
+from teeter.report.words import MARKS, measured, number, tally
 from teeter.studies import Outcome
 
 __all__ = ["claims_table"]
@@ -34,14 +34,12 @@ def claims_table(outcome: Outcome) -> Table:
         table.add_row(
             Text(judgement.claim.claim),
             number(judgement.claim.published),
-            Text(measured(judgement.estimate)),
+            Text(_told(judgement.estimate)),
             Text(MARKS[judgement.verdict], style=_COLOURS[judgement.verdict]),
         )
     return table
 
 
-def measured(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    doubt = f" [{number(estimate.low)}, {number(estimate.high)}]" if estimate.half_width else ""
-    return number(estimate.value) + doubt
+def _told(estimate: Estimate | None) -> str:
+    value, interval = measured(estimate, ", ")
+    return f"{value} [{interval}]" if interval else value

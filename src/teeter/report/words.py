@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from teeter.measure import Estimate
 from teeter.studies import Judgement
+from teeter.studies.over_runs import FAR
 
-__all__ = ["MARKS", "interval_heading", "number", "tally"]
+__all__ = ["MARKS", "interval_heading", "measured", "number", "tally"]
 
 MARKS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?", "not run at this tier": "–"}
 
@@ -19,6 +21,21 @@ def number(value: float) -> str:
     ('0.1315', '1', '0')
     """
     return f"{value:.4g}"
+
+
+def measured(estimate: Estimate | None, between: str = " to ") -> tuple[str, str]:
+    """A value and its interval: nothing where there is none, and nothing where the runs say nothing of it.
+
+    >>> measured(Estimate(0.5, 0.25, 0.75, n=10)), measured(Estimate(2.0, 2.0, 2.0, n=10))
+    (('0.5', '0.25 to 0.75'), ('2', ''))
+    >>> from teeter.studies.over_runs import unknown
+    >>> measured(unknown(3))
+    ('', '')
+    """
+    if estimate is None or estimate.half_width >= FAR / 2:
+        return "", ""
+    interval = f"{number(estimate.low)}{between}{number(estimate.high)}" if estimate.half_width else ""
+    return number(estimate.value), interval
 
 
 def tally(judgements: Iterable[Judgement]) -> str:

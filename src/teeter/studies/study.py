@@ -25,7 +25,8 @@ class Claim:
     """A number the paper states, how we measure it, and the rule that decides.
 
     Reproduced: the interval meets published ± tolerance, and is narrow enough to have told otherwise (half-width at
-    most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that.
+    most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that, or the
+    claim is `strict` (as one that something is absent should be) and the value itself lies outside.
     """
 
     claim: str
@@ -33,6 +34,7 @@ class Claim:
     measure: Callable[[pd.DataFrame], Estimate | None]
     tolerance: float = 0.0  # half a unit of the last printed digit, or what the paper's wording allows
     resolution: float | None = None
+    strict: bool = False
 
     def judge(self, table: pd.DataFrame) -> Judgement:
         estimate = None if table.empty else self.measure(table)
@@ -44,7 +46,8 @@ class Claim:
         if estimate.low > self.published + self.tolerance or estimate.high < self.published - self.tolerance:
             return "not reproduced"
         resolution = abs(self.published) / 10 if self.resolution is None else self.resolution
-        return "reproduced" if estimate.half_width <= resolution else "undecided"
+        near = not self.strict or abs(estimate.value - self.published) <= self.tolerance
+        return "reproduced" if near and estimate.half_width <= resolution else "undecided"
 
 
 @dataclass(frozen=True)

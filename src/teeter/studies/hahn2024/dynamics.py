@@ -4,7 +4,8 @@ Figures 3, 12, 13 and 14 of Hahn & Rofin (7.2, E.2): n = 25, weight decay 0 to 0
 100,000 steps measured every 500. The loss stays at that of a guess (a quarter, for 0 and 1) until it falls at once; at
 that moment sharpness rises, and afterwards weight decay trades norm for blow-up.
 
-A row is a measured step. Sharpness and blow-up are those of the variant: Eq. 15 and Eq. 5, or as released.
+A row is a measured step. Claims and curves take the sharpness and blow-up of the variant: Eq. 15 and Eq. 5, or as
+released; rows have both.
 """
 
 from __future__ import annotations
@@ -34,18 +35,22 @@ DECAYS = (0.0, 0.1, 0.2, 0.3)
 LONG = (0.0, 0.1)  # the weight decays of Figure 13
 GUESS = 0.25  # the loss of one half for targets 0 and 1
 AT_ONCE = 5  # rows, of 200
+DRAWS = 20  # of sharpness
+LEARNED = 0.01  # the loss below which the released code takes a run to have converged, and lays its curves over another
 MAJORITY = 25 * 1.8e-3  # what MAJORITY's sharpness comes to at n = 25 by the slope in Table 2
 COLUMNS = {
     "text": {"mse": "mse", "sharpness": "sharpness", "norm": "norm", "blowup": "blowup"},
     "released": {"mse": "mse", "sharpness": "sharpness_released", "norm": "norm", "blowup": "blowup_released"},
 }
+KEPT = ("loss", "mse", "norm", "sharpness", "sharpness_released", "blowup", "blowup_mean", "blowup_released")
 
 
 def grid(n: int, steps: int, seeds: int, variant: str = "text", decays: Sequence[float] = DECAYS, **sizes: Any):
+    """Every run has a seed of its own, so that all are independent."""
     return [
-        Learner("parity", n, seed, variant, steps=steps, weight_decay=decay, **sizes)
-        for decay in decays
-        for seed in range(seeds)
+        Learner("parity", n, seeds * i + k, variant, steps=steps, weight_decay=decay, **sizes)
+        for i, decay in enumerate(decays)
+        for k in range(seeds)
     ]
 
 
@@ -63,17 +68,20 @@ def every(steps: int) -> int:
 
 
 def rows(spec: Learner, made: Trained) -> list[dict[str, Any]]:
-    names = COLUMNS[spec.variant].items()
+    """All that was measured, and the mean loss in training since the row before (None at the start)."""
     converged = made.stopped == "done" and made.rows[-1]["mse"] <= CONVERGED
     return [
-        {"step": row["step"], **{name: float(f"{row[own]:.6g}") for name, own in names}, "converged": converged}
-        for row in made.rows
+        {"step": row["step"], **{name: _short(row[name]) for name in KEPT}, "converged": converged} for row in made.rows
     ]
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
 
 
 def run_all(specs: Sequence[Learner], folder: Path | None) -> list[list[dict[str, Any]]]:
     first = specs[0]
-    made = learn(specs, folder, every=every(first.steps), only=list(COLUMNS[first.variant].values()))
+    made = learn(specs, folder, every=every(first.steps), draws=DRAWS)
     return [rows(spec, each) for spec, each in zip(specs, made, strict=True)]
 
 
@@ -96,7 +104,9 @@ class Course:
     left: float  # sharpness at the end, as a share of its peak
     end: float  # sharpness at the end
     blowup: float  # log blow-up at the end
-    jump: float  # of log blow-up, from a twentieth of the run before that fall to a twentieth after it
+    jump: (
+        float  # of log blow-up, from a twentieth of the run before that fall to a twentieth after it, beyond its trend
+    )
     norm_change: float  # since it has learned
     blowup_change: float
     line: float | None  # the correlation of log blow-up and norm since it has learned; None where they stay as they are
@@ -117,11 +127,19 @@ def course_of(run: pd.DataFrame) -> Course:
         left=end / peak,
         end=end,
         blowup=float(blowup[ending:].mean()),
-        jump=float(blowup[min(learning + 1 + near, len(step) - 1)] - blowup[max(learning - near, 0)]),
+        jump=_jump(blowup, learning, near),
         norm_change=float(norm[-1] - norm[learned]),
         blowup_change=float(blowup[-1] - blowup[learned]),
         line=None if (line.low, line.high) == (-1, 1) else line.value,
     )
+
+
+def _jump(values: np.ndarray, at: int, near: int) -> float:
+    """From so many rows before to as many after, less what the rise over the rows before that would have come to: with
+    weight decay, blow-up rises all the time."""
+    before, after, first = max(at - near, 0), min(at + 1 + near, len(values) - 1), max(at - 4 * near, 0)
+    trend = (values[before] - values[first]) / (before - first) if before > first else 0.0
+    return float(values[after] - values[before] - trend * (after - before))
 
 
 def _rise(values: np.ndarray) -> np.ndarray:
@@ -132,19 +150,16 @@ def _rise(values: np.ndarray) -> np.ndarray:
 
 
 def of_kind(table: pd.DataFrame, variant: str, long: bool = False) -> pd.DataFrame:
-    """The rows of a variant's shortest runs, or of those that are longer."""
+    """The rows of a variant's shortest runs, or of those that are longer, with what the variant measures."""
     longer = table.steps > table.steps.min()
-    return table.loc[(table.variant == variant) & (longer if long else ~longer)]
+    here = table.loc[(table.variant == variant) & (longer if long else ~longer)]
+    return here.assign(**{name: here[own] for name, own in COLUMNS[variant].items()})
 
 
 def converged_runs(table: pd.DataFrame) -> tuple[int, int]:
     """How many runs converged, of how many."""
-    fates = _fates(table)
-    return sum(fates), len(fates)
-
-
-def _fates(table: pd.DataFrame) -> list[bool]:
-    return [bool(each) for each in table.groupby(["weight_decay", "seed"]).converged.first()]
+    fates = table.groupby(["weight_decay", "seed"]).converged.first()
+    return int(fates.sum()), len(fates)
 
 
 def _measure(answer: Callable[[list[Course]], Estimate], variant: str, long: bool = False):
@@ -156,10 +171,6 @@ def _measure(answer: Callable[[list[Course]], Estimate], variant: str, long: boo
         return None if here.empty else answer([course_of(run) for _, run in good.groupby(["weight_decay", "seed"])])
 
     return measure
-
-
-def _converged(variant: str):
-    return lambda table: share(_fates(of_kind(table, variant)))
 
 
 def _traded(found: list[Course]) -> Estimate:
@@ -185,11 +196,10 @@ def _flatter(found: list[Course]) -> Estimate:
 def _claims(variant: str) -> list[Claim]:
     of = "" if variant == "text" else " (as released)"
 
-    def claim(words: str, published: float, answer: Callable[[list[Course]], Estimate], **rule: float) -> Claim:
+    def claim(words: str, published: float, answer: Callable[[list[Course]], Estimate], **rule: Any) -> Claim:
         return Claim(words + of, published, _measure(answer, variant), **rule)
 
     return [
-        Claim(f"share of runs that converge{of}", 39 / 40, _converged(variant), tolerance=0.05, resolution=0.2),
         claim(
             "share of runs whose sharpness rises most when the loss falls",
             1,
@@ -238,6 +248,7 @@ def _claims(variant: str) -> list[Claim]:
             _no_effect,
             tolerance=0.5,
             resolution=0.4,
+            strict=True,
         ),
     ]
 
@@ -272,16 +283,23 @@ CLAIMS = [
 ]
 
 DEPARTURES = [
-    "The paper gives no numbers here but one: its curves are over 39 converged runs, it does not say of how many. Ten "
-    "seeds at each of four weight decays are 40, and 39 of 40 is what we compare with.",
-    "Statements as numbers. 'Exactly when': 500 steps apart at most, in 90 % of runs. 'Dramatic': at least fivefold. "
-    "'Decreases again, but to a nontrivial value': the end is between 5 % and 95 % of the peak. 'Log-linear': a "
-    "correlation of 0.9 at least. 'No significant effect': one below one half. 'Substantially higher': at least twice.",
-    "The rule for 'exactly when' was widened, from the mean lag and 200 steps, after a look at the small tier and at "
-    "made-up noise: verdicts at the small tier are therefore no test of it.",
+    "The paper gives no numbers here but one: its curves are over 39 converged runs, it does not say of how many "
+    "(the sweeps of its code have 101 seeds at each weight decay). We have ten runs at each, and count in the "
+    "figure how many converge.",
+    "Sharpness has 20 draws, the same for all runs, where the released code has 500 for this experiment.",
+    "Feed-forward layers are as wide as the model, as in the released code; on a GPU training is in tf32.",
+    "Statements as numbers. 'Exactly when': 500 steps apart at most, in 90 % of runs. 'Dramatic': at least "
+    "fivefold. 'Decreases again, but to a nontrivial value': the end is between 5 % and 95 % of the peak. 'Log-"
+    "linear': a correlation of 0.9 at least. 'No significant effect': one below one half. 'Substantially higher': "
+    "at least twice.",
+    "The rule for 'exactly when' was widened, from the mean lag and 200 steps, after a look at the small tier and "
+    "at made-up noise: verdicts at the small tier are therefore no test of it. Blow-up 'rises with the fall of "
+    "loss' if it rises by more than it did before, over as many steps: with weight decay it rises all the time.",
     "MAJORITY's sharpness at n = 25 is taken to be 25 times its slope in Table 2, since the paper prints no intercept.",
     "Long runs are measured every 500 steps rather than every 100, five seeds each, and with the paper's model alone.",
-    "Loss is that on 4,096 strings which stay the same, rather than the training loss of the paper's figures.",
+    "Loss is that on 4,096 strings which stay the same; the released code takes one batch of 1,024 that does. The "
+    "mean loss of the batches trained on is in the column `loss`. As in that code, curves are laid over one another"
+    " where a run's loss first falls below 0.01.",
 ]
 
 
@@ -299,13 +317,12 @@ def figure(table: pd.DataFrame) -> Figure:
         good, runs = converged_runs(here)
         title = f"{words.strip()} {here.steps.iloc[0]:,} steps\n{good} of {runs} runs converged"
         column[0].set_title(title.strip(), loc="left")
-        _courses(column, here.loc[here.converged.astype(bool)], decays)
+        _courses(column, aligned(here.loc[here.converged.astype(bool)]), decays)
         for axes in column[:4]:
-            axes.set_xlim(0, here.steps.iloc[0])
             axes.xaxis.set_major_locator(MaxNLocator(2))
             axes.xaxis.set_major_formatter("{x:,.0f}")
             axes.tick_params(labelbottom=axes is column[3])
-        column[3].set_xlabel("step")
+        column[3].set_xlabel("steps since learned")
         column[4].sharex(panels[4][0])
         column[4].set_xlabel("norm")
     panels[0][0].set_ylim(-0.01, 0.35)  # the first rows are far above a guess, and all alike
@@ -317,9 +334,19 @@ def figure(table: pd.DataFrame) -> Figure:
     return drawing
 
 
+def aligned(table: pd.DataFrame) -> pd.DataFrame:
+    """Steps counted from where a run's loss first falls below 0.01; those that half the runs of a weight decay have."""
+    runs = ["weight_decay", "seed"]
+    learned = table.loc[table.mse < LEARNED].groupby(runs, as_index=False).step.min()
+    found = table.merge(learned.rename(columns={"step": "learned"}), on=runs)
+    found["since"] = found.step - found.learned
+    counts = found.groupby(["weight_decay", "since"]).seed.transform("count")
+    return found.loc[counts >= found.groupby("weight_decay").seed.transform("nunique") / 2]
+
+
 def _courses(column: Sequence[Axes], table: pd.DataFrame, decays: Sequence[float]) -> None:
     for i, decay in enumerate(decays):
-        steps = table.loc[table.weight_decay == decay].groupby("step")
+        steps = table.loc[table.weight_decay == decay].groupby("since")
         middle = {name: steps[name].mean() for name in COLUMNS["text"]}
         for axes, (name, line) in zip(column, middle.items(), strict=False):
             some = slice(None, None, max(len(line) // 50, 1))  # half a megabyte less

@@ -5,8 +5,8 @@ what it is for 0 and 1. Position vectors are neither nudged for sharpness nor co
 
 "text" is the model of the paper's words: token and position vectors are added. "released" is that of the released code,
 which joins two halves. What the released code measures differently has columns of its own, whatever the variant:
-`sharpness_released` is the rise of the error rather than Eq. 15, and `blowup_released` has the unbiased variance, no
-epsilon, and in the last layer only the last position.
+`sharpness_released` is the rise of the error rather than Eq. 15, and `blowup_released` is the logarithm of the mean
+rather than the mean of the logarithm, and of other factors (see `Blowups`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ __all__ = [
     "POSITIONS",
     "VARIANTS",
     "Learner",
+    "at_the_end",
     "device_here",
     "kind_of",
     "learn",
@@ -60,8 +61,7 @@ VARIANTS = {"text": "sum", "released": "concatenate"}  # and how positions come 
 ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
 POSITIONS = ("embedding.position",)  # weights that H leaves out of theta
-_STRINGS, _SHARP = 4096, 1024  # on which loss and sharpness are measured, or all there are; the paper has no number
-_SCALED = ("sharpness", "sharpness_released")  # by 4, to ±1
+_MANY, _SOME, _FEW = 65_536, 4096, 1024  # strings for the loss at the end and along the way, and for all else
 _SEED = 1_000_000  # of those strings: no run's own
 
 
@@ -130,79 +130,120 @@ def learn(
     extra: Callable[[Learner], Mapping[str, Measure]] = lambda spec: {},
     model: Callable[[Learner], nn.Module] = model_of,
     stream: Callable[[Learner, torch.device], Stream] = stream_of,
-    only: Collection[str] | None = None,
+    draws: int = 10,
 ) -> list[Trained]:
-    """Train them, those of one shape together, and measure the usual at every row: by default at the start and end.
+    """Train them, those of one shape together, and measure the usual at every row.
 
-    `only` are the names of those of the usual measures that are wanted; sharpness costs most.
+    By default there are rows at the start and the end alone, and they take their time: the loss is that on 65,536
+    strings, and `sharpness_100` has a hundred draws. `draws` are those of the other sharpnesses.
     """
     device = device_here()
-    usual: dict[Any, Mapping[str, Measure]] = {}
-    jobs = []
+    usual, jobs = _usual(device, draws, at_leisure=every is None), []
     for spec in specs:
-        key = spec.function, spec.n, spec.model
-        if key not in usual:
-            usual[key] = _wanted(_measures(spec, device), only)
         recipe = Recipe(
             spec.steps, spec.batch, rate=spec.rate, weight_decay=spec.weight_decay, arithmetic=ARITHMETIC[device.type]
         )
-        jobs.append(Job(model(spec).to(device), stream(spec, device), recipe, {**usual[key], **extra(spec)}))
+        jobs.append(Job(model(spec).to(device), stream(spec, device), recipe, {**usual(spec), **extra(spec)}))
     steps = max(spec.steps for spec in specs)
     compile = worth_compiling(device, sum(spec.steps * spec.n * spec.dim for spec in specs))
     made = train_many(jobs, every=every or steps, folder=folder, keep=max(steps // 4, 1), compile=compile)
     for each in made:
-        for row in each.rows:
-            row |= {
-                name: 4 * value
-                for name, value in row.items()
-                if name.removesuffix("_low").removesuffix("_high") in _SCALED
-            }
+        each.rows[:] = [{_named(name): _scaled(name, value) for name, value in row.items()} for row in each.rows]
     return made
 
 
-def _wanted(found: Mapping[str, Measure], only: Collection[str] | None) -> Mapping[str, Measure]:
-    for name in only or ():
-        if name not in found:
-            raise UnknownName("measure", name, found)
-    return found if only is None else {name: each for name, each in found.items() if name in only}
+def at_the_end(made: Trained) -> dict[str, float | None]:
+    """What was measured last, to six digits, without the loop's own columns; None for all of it where a run diverged,
+    whose last row is from before."""
+    own = {name: value for name, value in made.rows[-1].items() if name not in ("step", "loss", "rate")}
+    return {name: None if made.stopped == "diverged" else float(f"{value:.6g}") for name, value in own.items()}
 
 
-def _measures(spec: Learner, device: torch.device) -> dict[str, Measure]:
-    if 2**spec.n <= _SHARP:
-        x = cube.points(spec.n, dtype=torch.float32, device=device)
-    else:
-        x = bit_strings(spec.n, _STRINGS, seed=_SEED, device=device)
-    y, few = zero_one(spec.function)(x), x[:_SHARP]
-    found: dict[str, Measure] = {
-        "mse": measures.loss(x, y),
-        "sharpness": measures.sharpness(few, skip=POSITIONS),
-        "sharpness_released": measures.sharpness(few, "rise", targets=y[:_SHARP], skip=POSITIONS),
-        "norm": measures.parameter_norm(skip=POSITIONS),
-    }
-    if spec.model in ("encoder", "decoder"):
-        found |= {"blowup": measures.blowup(few), "blowup_released": ReleasedBlowup(few)}
-    return found
+def _named(column: str) -> str:
+    """Blow-up is the mean of its logarithm unless it is said otherwise."""
+    return "blowup" if column == "blowup_log" else column
+
+
+def _scaled(column: str, value: Any) -> Any:
+    """Sharpness is in the units of ±1."""
+    return 4 * value if column.startswith("sharpness") else value
+
+
+def _usual(device: torch.device, draws: int, at_leisure: bool) -> Callable[[Learner], dict[str, Measure]]:
+    """The usual measures of a run. What is the same for several runs is one object, so that a stack is measured as
+    one."""
+
+    @cache
+    def whatever_the_function(n: int, normalised: bool) -> dict[str, Measure]:
+        few = _strings(n, _FEW, device)
+        found: dict[str, Measure] = {
+            "sharpness": measures.sharpness(few, skip=POSITIONS, draws=draws),
+            "norm": measures.parameter_norm(skip=POSITIONS),
+        }
+        if at_leisure:
+            found["sharpness_100"] = measures.sharpness(few, skip=POSITIONS, draws=100)
+        if normalised:
+            found["blowup"] = Blowups(few)
+        return found
+
+    @cache
+    def of_the_function(name: str, n: int) -> dict[str, Measure]:
+        few, x = (_strings(n, count, device) for count in (_FEW, _MANY if at_leisure else _SOME))
+        y = zero_one(name)
+        rise = measures.sharpness(few, "rise", targets=y(few), skip=POSITIONS, draws=draws)
+        return {"mse": measures.loss(x, y(x)), "sharpness_released": rise}
+
+    def usual(spec: Learner) -> dict[str, Measure]:
+        normalised = spec.model in ("encoder", "decoder")
+        return {**of_the_function(spec.function, spec.n), **whatever_the_function(spec.n, normalised)}
+
+    return usual
+
+
+def _strings(n: int, count: int, device: torch.device) -> Tensor:
+    """All strings of n bits where there are no more than so many, else so many random ones."""
+    if 2**n <= count:
+        return cube.points(n, dtype=torch.float32, device=device)
+    return bit_strings(n, count, seed=_SEED, device=device)
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedBlowup:
-    """The mean logarithm of the blow-up as the released code computes it."""
+class Blowups:
+    """The logarithm of the blow-up in the ways it can be averaged over strings.
+
+    `log`: the mean of its logarithm, with the factors of Eq. 5. `mean` and `square`: the logarithms of its mean and of
+    the root of its mean square (Corollary 5 is about the square). `released`: the logarithm of the mean of what the
+    released code computes, `released_log` the mean of that logarithm.
+    """
 
     inputs: Tensor
     batch: int = 1024
 
-    def __call__(self, model: nn.Module) -> float:
-        each = [measure.blowup(model, self.inputs, positions=name, batch=self.batch) for name in ("all", "last")]
-        return self._mean(model, *each)
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        every, last = (measure.blowup(model, self.inputs, positions=name, batch=self.batch) for name in ("all", "last"))
+        return self._said(model, every, last)
 
-    def of_stack(self, stack: Stacked) -> list[float]:
+    def of_stack(self, stack: Stacked) -> list[dict[str, float]]:
         room: dict[str, Any] = {"batch": self.batch, "pairs": stack.pairs(self.inputs, plain=True)}
         every, last = (
             stacked_blowup(stack.shape, stack.weights, self.inputs, positions=name, **room) for name in ("all", "last")
         )
-        return [self._mean(stack.shape, *each) for each in zip(every, last, strict=True)]
+        return [self._said(stack.shape, *each) for each in zip(every, last, strict=True)]
 
-    def _mean(self, model: nn.Module, every: Blowup, last: Blowup) -> float:
+    def _said(self, model: nn.Module, every: Blowup, last: Blowup) -> dict[str, float]:
+        logs, released = every.factors.log().sum(-1), self._released(model, every, last)
+        count = math.log(len(logs))
+        return {
+            "log": float(logs.mean()),
+            "mean": float(logs.logsumexp(0)) - count,
+            "square": (float((2 * logs).logsumexp(0)) - count) / 2,
+            "released": float(released.logsumexp(0)) - count,
+            "released_log": float(released.mean()),
+        }
+
+    def _released(self, model: nn.Module, every: Blowup, last: Blowup) -> Tensor:
+        """The logarithm on every string, of factors with the unbiased variance, no epsilon, and in the last layer only
+        the last position."""
         norms = dict(model.named_modules())
         final = every.layers[-1].rpartition(".")[0]  # the last layer's norms are named alike, where none comes after
         assert final, "for models whose layers normalise last"
@@ -214,7 +255,7 @@ class ReleasedBlowup:
             factor = (last if name.rpartition(".")[0] == final else every).factors[:, i]
             variance = (factor**-2 - norm.eps).clamp(min=0) * width / (width - 1)
             total += -0.5 * variance.log()
-        return float(total.mean())
+        return total
 
 
 def kind_of(spec: Learner) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from teeter.measure import Estimate
 from teeter.studies import over_runs
-from teeter.studies.hahn2024.learning import CONVERGED, Learner, learn
+from teeter.studies.hahn2024.learning import CONVERGED, Learner, at_the_end, learn
 from teeter.train import Trained
 
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ __all__ = [
     "significant",
     "slope",
     "slope_doubt",
+    "steeper",
     "variance",
 ]
 
-Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate]"
+Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
 
 SHARPNESS = {"text": "sharpness", "released": "sharpness_released"}  # which column either variant is judged by
 
@@ -50,17 +51,14 @@ def final_row(spec: Learner, made: Trained) -> list[dict[str, Any]]:
     `unexplained` is the error over that of the best constant. "not learned": no better than half of that error; "not
     exact": better, but above 1e-3.
     """
-    last = made.rows[-1]
-    unexplained = last["mse"] / variance(spec.function, spec.n)
-    if made.stopped == "diverged":
+    last = at_the_end(made)
+    mse, unexplained = last["mse"], None
+    if mse is None:
         fate = "diverged"
-    elif last["mse"] <= CONVERGED:
-        fate = "converged"
     else:
-        fate = "not learned" if unexplained >= 0.5 else "not exact"
-    columns = ("mse", "sharpness", "sharpness_released", "blowup", "blowup_released", "norm")
-    kept = {name: last[name] for name in columns}
-    return [{**kept, "unexplained": unexplained, "converged": fate == "converged", "fate": fate}]
+        unexplained = mse / variance(spec.function, spec.n)
+        fate = "converged" if mse <= CONVERGED else "not learned" if unexplained >= 0.5 else "not exact"
+    return [{**last, "unexplained": unexplained, "converged": fate == "converged", "fate": fate}]
 
 
 def variance(function: str, n: int) -> float:
@@ -83,41 +81,66 @@ def points(table: pd.DataFrame, function: str, variant: str, column: str) -> tup
     return rows["n"].to_numpy(float), rows[column].to_numpy(float)
 
 
+def _of(function: str, variant: str, answer: Callable[[pd.DataFrame], Estimate]) -> Measured:
+    """What the runs of a function and variant say; None where there is none."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        here = table.loc[(table["function"] == function) & (table["variant"] == variant)]
+        return None if here.empty else answer(table)
+
+    return measure
+
+
+def _sharp(table: pd.DataFrame, function: str, variant: str) -> tuple[np.ndarray, np.ndarray]:
+    return points(table, function, variant, SHARPNESS[variant])
+
+
 def slope(function: str, variant: str) -> Measured:
     """Of the least-squares line of sharpness over n, one point a run."""
-    return lambda table: over_runs.slope(*points(table, function, variant, SHARPNESS[variant]))
+    return _of(function, variant, lambda table: over_runs.slope(*_sharp(table, function, variant)))
 
 
 def correlation(function: str, variant: str) -> Measured:
     """Pearson's r of sharpness and n, with Fisher's interval."""
-    return lambda table: over_runs.correlation(*points(table, function, variant, SHARPNESS[variant]))
+    return _of(function, variant, lambda table: over_runs.correlation(*_sharp(table, function, variant)))
 
 
 def significant(function: str, variant: str, doubt: float) -> Measured:
     """1 where the slope's interval leaves out 0 (its p-value is below 0.05), 0 where it does not although its
     half-width is at most `doubt`; with a wider one, not to be significant means nothing."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
-        found = slope(function, variant)(table)
+    def answer(table: pd.DataFrame) -> Estimate:
+        found = over_runs.slope(*_sharp(table, function, variant))
         if found.low > 0 or found.high < 0:
             return Estimate.exact(1.0, found.n)
         if found.half_width <= doubt:
             return Estimate.exact(0.0, found.n)
         return over_runs.unknown(found.n, (0.0, 1.0))
 
-    return measure
+    return _of(function, variant, answer)
 
 
 def rises(function: str, variant: str) -> Measured:
     """1 where all of the slope's interval is above 0, 0 where none of it is."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
-        found = slope(function, variant)(table)
+    def answer(table: pd.DataFrame) -> Estimate:
+        found = over_runs.slope(*_sharp(table, function, variant))
         if found.low > 0 or found.high < 0:
             return Estimate.exact(float(found.low > 0), found.n)
         return over_runs.unknown(found.n, (0.0, 1.0))
 
-    return measure
+    return _of(function, variant, answer)
+
+
+def steeper(function: str, other: str, variant: str) -> Measured:
+    """The slope of one function's line over that of another's."""
+    return _of(
+        function,
+        variant,
+        lambda table: over_runs.ratio(
+            over_runs.line(*_sharp(table, function, variant)), over_runs.line(*_sharp(table, other, variant))
+        ),
+    )
 
 
 def slope_doubt(slope: float, r: float, runs: int) -> float:
@@ -132,29 +155,29 @@ def slope_doubt(slope: float, r: float, runs: int) -> float:
 
 def level(function: str, variant: str, shortest: int) -> Measured:
     """Mean sharpness at lengths from `shortest` on."""
-    return lambda table: over_runs.mean(_from(table, function, variant, shortest))
+    return _of(function, variant, lambda table: over_runs.mean(_from(table, function, variant, shortest)))
 
 
 def ratio(function: str, other: str, variant: str, shortest: int) -> Measured:
     """Mean sharpness over that of another function, both at lengths from `shortest` on."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
+    def answer(table: pd.DataFrame) -> Estimate:
         above, below = (over_runs.average(_from(table, name, variant, shortest)) for name in (function, other))
         return over_runs.ratio(above, below)
 
-    return measure
+    return _of(function, variant, answer)
 
 
 def _from(table: pd.DataFrame, function: str, variant: str, shortest: int) -> np.ndarray:
-    x, y = points(table, function, variant, SHARPNESS[variant])
+    x, y = _sharp(table, function, variant)
     return y[x >= shortest]
 
 
 def discarded(function: str, variant: str) -> Measured:
     """The share of runs that did not converge."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
+    def answer(table: pd.DataFrame) -> Estimate:
         rows = table.loc[(table["function"] == function) & (table["variant"] == variant)]
         return over_runs.share(~rows["converged"].to_numpy(bool))
 
-    return measure
+    return _of(function, variant, answer)

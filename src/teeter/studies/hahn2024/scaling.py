@@ -34,8 +34,8 @@ SMOKE = [
     for seed in range(2)
 ]
 SMALL = [
-    Learner(name, n, seed, dim=32, batch=32, steps=600, rate=1e-3)
-    for n in (2, 3, 4, 5)
+    Learner(name, n, seed, dim=32, batch=64, steps=2000, rate=1e-3)
+    for n in (4, 6, 10)  # PARITY is not learned at 10 in so few steps
     for name in FUNCTIONS
     for seed in range(3)
 ]
@@ -102,7 +102,10 @@ def _claims(variant: str) -> list[Claim]:
     for name in ("majority", "first", "mean"):
         words = "sharpness over PARITY's at n of 17 to 30 (orders of magnitude lower: at most 0.1)"
         share = lengths.ratio(name, "parity", variant, shortest=17)
-        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.05))
+        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.05, strict=True))
+        words = "slope over PARITY's (Table 2: orders of magnitude less, so at most 0.1)"
+        share = lengths.steeper(name, "parity", variant)
+        found.append(Claim(f"{name.upper()}, {variant}: {words}", 0, share, 0.1, 0.1, strict=True))
     for name, tolerance in (("parity", 0.022), ("majority", 0.025)):
         lost = 1 - TABLE_2[name].runs / RUNS
         words = "share of runs discarded (implied by r and p of Table 2)"
@@ -115,24 +118,30 @@ def _claims(variant: str) -> list[Claim]:
 CLAIMS = [claim for variant in VARIANTS for claim in _claims(variant)]
 
 DEPARTURES = [
-    "How many runs were discarded is not published, but r and p of one regression imply how many points it has: 219 of "
-    "270 for PARITY (213 to 224, as r is rounded), so about a fifth of its runs did not converge; 270 within rounding "
-    "for MAJORITY. We count ours and say why: not learned (at least half the error of the best constant), or learned "
-    "but not exact.",
-    "Table 2's caption says that PARITY's slope is 2 orders of magnitude higher than the others'. Its own numbers have "
-    "it 28 times MAJORITY's, which is 1.4 orders, and 780 times FIRST's. 'Orders of magnitude lower' is judged here by "
-    "its weakest reading, one order, over the longer half of the lengths.",
-    "That a slope is significant is judged by p < 0.05. That it is not counts only where the interval of our slope is "
-    "at most 1.5 times as wide as the one that the published slope, r and number of runs imply; the same width is "
-    "asked of slopes and correlations.",
-    "Intervals of slopes are those of ordinary regression, one point a run, as is the published p-value. The published "
-    "numbers have errors of the same size, which the tolerance, half a unit of the last digit, leaves out: of claims "
-    "that are true, one in six misses by chance.",
+    "How many runs were discarded is not published, but r and p of one regression imply how many points it has: 219"
+    " of 270 for PARITY (213 to 224, as r is rounded), so about a fifth of its runs did not converge; 270 within "
+    "rounding for MAJORITY. We count ours and say why: not learned (at least half the error of the best constant), "
+    "or learned but not exact.",
+    "Table 2's caption says that PARITY's slope is 2 orders of magnitude higher than the others'. Its own numbers "
+    "have it 28 times MAJORITY's, which is 1.4 orders, and 780 times FIRST's. 'Orders of magnitude lower' is judged"
+    " here by its weakest reading, one order, over the longer half of the lengths.",
+    "That a slope is significant is judged by p < 0.05. That it is not counts only where the interval of our slope "
+    "is at most 1.5 times as wide as the one that the published slope, r and number of runs imply; the same width "
+    "is asked of slopes and correlations.",
+    "Intervals of slopes are those of ordinary regression, one point a run, as is the published p-value. The "
+    "published numbers have errors of the same size, which the tolerance, half a unit of the last digit, leaves "
+    "out: of claims that are true, one in six misses by chance.",
     "Section 5 leaves position vectors out of the perturbation, the released code does too, and so do we. "
-    "Perturbations are ten Gaussian draws with standard deviation 0.02, the same ten for all runs, as in the released "
-    "code; they are tried on 1,024 strings (all there are up to n = 10), there on 1,000 batches of 1,024.",
-    "The released code joins a token half and a position half where the text adds them, and measures by how much the "
-    "error rises where the text has the change of the answer (Eq. 15); both are run, and their claims are named apart.",
+    "Perturbations are ten Gaussian draws with standard deviation 0.02, the same ten for all runs, as in the "
+    "released code; they are tried on 1,024 strings (all there are up to n = 10), there on 1,000 batches of 1,024. "
+    "Whether a run converged is judged on 65,536 strings (all there are up to n = 16), there on 1,000 batches. "
+    "`sharpness_100` has a hundred draws: with ten, one model's sharpness is off by a sixth to a third.",
+    "Feed-forward layers are as wide as the model, as in the released code; the text gives no width, and torch's "
+    "own default would be 2,048. On a GPU training is in tf32 (docs/train.md shows what that changes), measuring in"
+    " float32.",
+    "The released code joins a token half and a position half where the text adds them, and measures by how much "
+    "the error rises where the text has the change of the answer (Eq. 15); both are run, and their claims are named"
+    " apart.",
     "On even lengths a tie of MAJORITY counts as 0, in the released code and here.",
 ]
 
