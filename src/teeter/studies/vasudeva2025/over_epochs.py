@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NAMES", "at_the_end", "beside", "curves", "told", "within"]
+__all__ = ["NAMES", "at_the_end", "beside", "curves", "logs", "told", "within"]
 
 Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
 NAMES = {
@@ -45,6 +45,11 @@ def of(table: Any, **these: Any) -> Any:
     return table
 
 
+def logs(values: Any) -> Any:
+    """log10 of sensitivities, of which the smallest are taken for 1e-5."""
+    return np.log10(values.clip(lower=LEAST))
+
+
 def at_the_end(data: str, **these: Any) -> Measured:
     """Mean sensitivity of such runs at the last epoch; None where there is none on those images."""
 
@@ -64,11 +69,8 @@ def beside(one: dict[str, Any], other: dict[str, Any], data: str | None = None) 
         if rows.empty:
             return None
         rows = matched(rows)
-        logs = [
-            of(rows, **kind).groupby("seed")["sensitivity"].mean().clip(lower=LEAST).map(math.log10)
-            for kind in (one, other)
-        ]
-        return mean((logs[0] - logs[1]).dropna(), (-5.0, 5.0))
+        above, below = (logs(of(rows, **kind).groupby("seed")["sensitivity"].mean()) for kind in (one, other))
+        return mean((above - below).dropna(), (-5.0, 5.0))
 
     return measure
 

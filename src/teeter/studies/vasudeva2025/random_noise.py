@@ -1,0 +1,114 @@
+"""Does noise on the whole image tell transformers from convolutions as well?
+
+V A.2 and Table 4: Gaussian noise of variance 0.025 on all pixels at once, beside noise of variance 1 on one patch. The
+gap between ResNet-18 and ViT-small is much smaller under the former. (The table's lines about texts are in
+`vasudeva2025/language`.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from teeter.measure import Estimate
+from teeter.studies.over_runs import POSITIVE, mean
+from teeter.studies.study import Study
+from teeter.studies.vasudeva2025 import cifar10
+from teeter.studies.vasudeva2025.over_epochs import NAMES, logs, told, within
+from teeter.studies.vasudeva2025.vision import run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["STUDY"]
+
+MODELS = ("resnet18", "vit-small")
+TABLE_4 = {
+    ("resnet18", "whole"): 0.0172,
+    ("resnet18", "patch"): 0.0827,
+    ("vit-small", "whole"): 0.0082,
+    ("vit-small", "patch"): 0.0050,
+}
+SMOKE, SMALL, PAPER = (
+    [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
+)
+
+
+def under(table: pd.DataFrame, model: str, noise: str) -> Any:
+    """Sensitivity at the end under either noise, by seed; noise on a patch has the variance of V's main experiment."""
+    rows: Any = table.loc[(table["about"] == "noise") & (table["model"] == model) & (table["noise"] == noise)]
+    rows = rows.loc[rows["sigma2"] == (1.0 if noise == "patch" else 0.025)]
+    return rows.set_index("seed")["sensitivity"]
+
+
+def _alone(model: str, noise: str):
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        return mean(under(table, model, noise), POSITIVE) if (table["data"] == "cifar10").any() else None
+
+    return measure
+
+
+def _gap(noise: str):
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        if not (table["data"] == "cifar10").any():
+            return None
+        return mean(logs(under(table, "resnet18", noise)) - logs(under(table, "vit-small", noise)), (-5.0, 5.0))
+
+    return measure
+
+
+CLAIMS = [
+    *(
+        told(f"{NAMES[model]}, {noise} noise: sensitivity (Table 4)", value, _alone(model, noise))
+        for (model, noise), value in TABLE_4.items()
+    ),
+    *(
+        within(
+            f"{noise} noise: ResNet-18 over ViT-small at the end",
+            TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise],
+            _gap(noise),
+        )
+        for noise in ("whole", "patch")
+    ),
+]
+
+DEPARTURES = [
+    "These are the runs of the study of CIFAR-10, and its departures hold here.",
+    "Sensitivity to noise on the whole image is the share of (image, noise) pairs, from 10,000 of them.",
+]
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(6.4, 2.8), layout="constrained")
+    axes = drawing.subplots()
+    for k, noise in enumerate(("whole", "patch")):
+        for i, model in enumerate(MODELS):
+            found = under(table, model, noise)
+            at = k + 0.2 * (2 * i - 1)
+            axes.bar(at, found.mean(), 0.36, color=f"C{i}", label=NAMES[model] if k == 0 else None)
+            axes.plot([at] * len(found), found, "o", color="0.2", markersize=3)
+            published = TABLE_4[model, noise]
+            label = "V, Table 4" if (k, i) == (0, 0) else None
+            axes.plot([at - 0.18, at + 0.18], [published] * 2, color="black", linestyle=":", label=label)
+    axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])
+    axes.set(yscale="log", ylabel="sensitivity, training set")
+    axes.legend(fontsize=8.5)
+    return drawing
+
+
+STUDY = Study(
+    name="vasudeva2025/random-noise",
+    paper="vasudeva2025",
+    where="A.2, Table 4",
+    title="Noise on a whole image against noise on a patch",
+    about=__doc__ or "",
+    revision=1,
+    tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
+    run=run,
+    figure=figure,
+    claims=CLAIMS,
+    departures=DEPARTURES,
+    shares=cifar10.STUDY,
+)
