@@ -16,7 +16,19 @@ from teeter.studies.hahn2024 import (
 )
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
-from teeter.studies.vasudeva2025 import synthetic_tables
+from teeter.studies.vasudeva2025 import (
+    cifar10,
+    depth_heads,
+    fashion,
+    flatness,
+    mnist,
+    optimizer,
+    random_noise,
+    robustness,
+    svhn,
+    synthetic_tables,
+    variance,
+)
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
 
@@ -33,6 +45,16 @@ _ALL = (
     causal,
     recurrent,
     synthetic_tables,
+    cifar10,
+    fashion,
+    mnist,
+    random_noise,
+    optimizer,
+    depth_heads,
+    variance,
+    svhn,
+    robustness,
+    flatness,
 )
 STUDIES: dict[str, Study] = {each.STUDY.name: each.STUDY for each in _ALL}
 

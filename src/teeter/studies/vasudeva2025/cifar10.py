@@ -7,15 +7,9 @@ images into patches as ViTs do: if it is as sensitive as the CNNs are, then patc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from teeter.studies.study import Study
-from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, curves, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, by_model, told, within
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["PUBLISHED", "RATES", "STUDY", "TINY_RATES"]
 
@@ -61,11 +55,6 @@ DEPARTURES = [
     "V's numbers do not apply there.",
 ]
 
-
-def figure(table: pd.DataFrame) -> Figure:
-    return curves(table, [(NAMES[model], {"model": model}) for model in PUBLISHED])
-
-
 STUDY = Study(
     name="vasudeva2025/cifar10",
     paper="vasudeva2025",
@@ -75,8 +64,9 @@ STUDY = Study(
     revision=1,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=figure,
+    figure=by_model,
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

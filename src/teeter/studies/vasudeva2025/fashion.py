@@ -6,15 +6,9 @@ training image gets Gaussian noise of variance 5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from teeter.studies.study import Study
-from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, curves, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, by_model, told, within
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["STUDY"]
 
@@ -49,18 +43,13 @@ CLAIMS = [
 ]
 
 DEPARTURES = [
-    "V prints single runs without an error and does not say how many epochs they have. Ours have 50, and five seeds; at "
-    "the small tier there are 2,000 images, and two seeds.",
+    "V prints single runs without an error and does not say how many epochs they have. Ours have 50, and five seeds; "
+    "at the small tier there are 2,000 images, 15 to 40 epochs, and two seeds.",
     "Pixels are scaled to -1..1, as in the released code; the text does not say what the variance refers to.",
     "Sensitivity is estimated from (image, patch, noise) triples drawn at random from 30 % of the training set, 10,000 "
     "at each row and 50,000 at the end, where V takes every patch of those images five times.",
     "On a GPU training is in bf16 and measuring in float32. The smoke tier has scikit-learn's digits.",
 ]
-
-
-def figure(table: pd.DataFrame) -> Figure:
-    models = [model for model in {**PUBLISHED, **TINY} if (table["model"] == model).any()]
-    return curves(table, [(NAMES[model], {"model": model}) for model in models])
 
 
 STUDY = Study(
@@ -72,7 +61,7 @@ STUDY = Study(
     revision=1,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=figure,
+    figure=by_model,
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,

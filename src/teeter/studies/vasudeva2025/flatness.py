@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from teeter.measure import Estimate
 from teeter.studies.over_runs import POSITIVE, average, mean, ratio
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10, robustness
-from teeter.studies.vasudeva2025.over_epochs import told
-from teeter.studies.vasudeva2025.vision import run
+from teeter.studies.vasudeva2025.over_epochs import Measured, told
+from teeter.studies.vasudeva2025.vision import has, of, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,20 +33,25 @@ SMOKE, SMALL, PAPER = (
 )
 
 
-def of(table: pd.DataFrame, training: str, column: str) -> Any:
-    rows: Any = table.loc[(table["about"] == "weights") & (table["training"] == training)]
-    return rows[column]
+def sharp(table: pd.DataFrame, training: str, column: str) -> Any:
+    """Of every run of that training."""
+    return of(table, about="weights", training=training)[column]
 
 
-def _alone(training: str, column: str):
-    def measure(table: pd.DataFrame) -> Estimate | None:
-        return mean(of(table, training, column), POSITIVE) if (table["data"] == "cifar10").any() else None
-
-    return measure
+def _alone(training: str, column: str) -> Measured:
+    return lambda table: mean(sharp(table, training, column), POSITIVE) if has(table, "cifar10") else None
 
 
-def _flatter(column: str):
-    return lambda table: ratio(average(of(table, "penalty", column)), average(of(table, "", column)), POSITIVE)
+def _flatter(column: str) -> Measured:
+    return lambda table: ratio(average(sharp(table, "penalty", column)), average(sharp(table, "", column)), POSITIVE)
+
+
+def _flatter_claim(column: str) -> Claim:
+    """The penalty takes part of the sharpness away: at least a fifth as much as in V, surely any, whatever the data."""
+    published = TABLE_2["penalty", column] / TABLE_2["", column]
+    said = f"{COLUMNS[column]} with the penalty over without (Table 2; rule: at least a fifth of V's reduction)"
+    less = 1 - published
+    return Claim(said, published, _flatter(column), tolerance=0.8 * less, resolution=0.2 * less, strict=True)
 
 
 CLAIMS = [
@@ -55,25 +59,16 @@ CLAIMS = [
         told(f"{COLUMNS[column]} {WORDS[training]} (Table 2)", value, _alone(training, column))
         for (training, column), value in TABLE_2.items()
     ),
-    *(
-        Claim(
-            f"{COLUMNS[column]} with the penalty over without (Table 2; rule: less, whatever the data)",
-            TABLE_2["penalty", column] / TABLE_2["", column],
-            _flatter(column),
-            tolerance=1 - TABLE_2["penalty", column] / TABLE_2["", column],
-            resolution=0.25,
-        )
-        for column in COLUMNS
-    ),
+    *(_flatter_claim(column) for column in COLUMNS),
 ]
 
 DEPARTURES = [
     "These are runs of the study of robustness, and its departures hold here.",
-    "V's definitions are of a scalar output and a sign. With ten logits, ShOp is the sum of the absolute changes of all "
-    "(as in the released code), and ShPred is about the largest one.",
+    "V's definitions are of a scalar output and a sign. With ten logits, ShOp is the sum of the absolute changes of "
+    "all (as in the released code), and ShPred is about the largest one.",
     "The text has weight noise of standard deviation 0.005 and so have we; the released script has 0.05, and puts the "
     "nudged copy into training mode with fresh statistics, so that dropout counts as sharpness.",
-    "All weights are nudged by the same five draws, on up to 10,000 training images.",
+    "All models' weights are nudged by the same five draws, on up to 10,000 training images.",
 ]
 
 
@@ -81,17 +76,18 @@ def figure(table: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 3.0), layout="constrained")
-    kinds = [training for training in WORDS if (table["training"] == training).any()]
-    for axes, column in zip(drawing.subplots(1, 2), COLUMNS, strict=True):
-        for i, training in enumerate(kinds):
-            found = of(table, training, column)
+    panels = drawing.subplots(1, 2)
+    for axes, column in zip(panels, COLUMNS, strict=True):
+        for i, training in enumerate(WORDS):
+            found = sharp(table, training, column)
             axes.bar(i, found.mean(), 0.7, color=f"C{i}", label=WORDS[training])
             axes.plot([i] * len(found), found, "o", color="0.2", markersize=3)
-            if (training, column) in TABLE_2 and (table["data"] == "cifar10").any():
-                axes.plot([i - 0.35, i + 0.35], [TABLE_2[training, column]] * 2, color="black", linestyle=":")
+            if (training, column) in TABLE_2 and has(table, "cifar10"):
+                label = "V, Table 2" if training else None
+                axes.plot([i - 0.35, i + 0.35], [TABLE_2[training, column]] * 2, color="black", ls=":", label=label)
         axes.set_xticks([])
         axes.set_ylabel(COLUMNS[column])
-    drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8.5)
+    drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8.5)
     return drawing
 
 
@@ -108,4 +104,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     shares=cifar10.STUDY,
+    demo="smoke",
 )

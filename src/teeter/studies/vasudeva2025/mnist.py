@@ -6,15 +6,9 @@ from the others. A patch gets Gaussian noise; V does not give its variance here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from teeter.studies.study import Claim, Study
-from teeter.studies.vasudeva2025.over_epochs import NAMES, beside, curves
+from teeter.studies.study import Study
+from teeter.studies.vasudeva2025.over_epochs import above, beside, by_model
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["STUDY"]
 
@@ -23,31 +17,25 @@ TINY = {"mlp-leaky-relu": 0.1, "vit-small": 0.1}
 EPOCHS, SEEDS = 30, 5
 
 SMOKE = [Seen("digits", model, 0, rate, epochs=1, images=200) for model, rate in TINY.items()]
-SMALL = [Seen("mnist", model, seed, rate, epochs=30, images=3000) for seed in range(3) for model, rate in RATES.items()]
+SMALL = [Seen("mnist", model, seed, rate, EPOCHS, images=3000) for seed in range(3) for model, rate in RATES.items()]
 PAPER = [Seen("mnist", model, seed, rate, EPOCHS) for seed in range(SEEDS) for model, rate in RATES.items()]
 
 CLAIMS = [
-    Claim(
-        "MLP over ViT at equal training accuracy: log10 of the ratio (Figure 13: above; rule: 0.1 to 1)",
-        0.55,
+    above(
+        "MLP over ViT at equal training accuracy: log10 of the ratio",
+        0.1,
+        1.0,
         beside({"model": "mlp-mnist"}, {"model": "vit-small-mnist"}, "mnist"),
-        tolerance=0.45,
-        resolution=0.3,
     )
 ]
 
 DEPARTURES = [
     "V gives neither a number nor the variance of the noise: it is 1 here, on pixels from -1 to 1.",
-    "That the ViT is less sensitive is taken to be a ratio of 1.26 to 10, seed by seed, where both have the accuracy on "
-    "the training set that the less accurate of all runs comes to.",
+    "That the ViT is less sensitive is taken to be a ratio of 1.26 to 10, seed by seed, where both have the accuracy "
+    "on the training set that the least accurate of all runs comes to. The middle of that range stands as published.",
     "Epochs are not given either: 30, with five seeds; at the small tier 3,000 images and three seeds. On a GPU "
     "training is in bf16 and measuring in float32. The smoke tier has scikit-learn's digits.",
 ]
-
-
-def figure(table: pd.DataFrame) -> Figure:
-    models = [model for model in {**RATES, **TINY} if (table["model"] == model).any()]
-    return curves(table, [(NAMES[model], {"model": model}) for model in models])
 
 
 STUDY = Study(
@@ -59,8 +47,9 @@ STUDY = Study(
     revision=1,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=figure,
+    figure=by_model,
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

@@ -11,24 +11,24 @@ import numpy as np
 from teeter.measure import Estimate
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Claim
-from teeter.studies.vasudeva2025.vision import ends, matched
+from teeter.studies.vasudeva2025.vision import finals, matched, of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NAMES", "at_the_end", "beside", "curves", "logs", "told", "within"]
+__all__ = ["NAMES", "Measured", "above", "at_the_end", "beside", "by_model", "curves", "logs", "told", "within"]
 
 Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
 NAMES = {
-    "cnn": "CNN",
-    "convmixer": "ConvMixer",
     "densenet121": "DenseNet-121",
+    "resnet18": "ResNet-18",
+    "convmixer": "ConvMixer",
     "mlp-leaky-relu": "MLP, LeakyReLU",
     "mlp-mnist": "MLP",
     "mlp-sigmoid": "MLP, sigmoid",
-    "resnet18": "ResNet-18",
+    "cnn": "CNN",
     "vit-simple": "ViT-simple",
     "vit-small": "ViT-small",
     "vit-small-fashion-mnist": "ViT-small",
@@ -38,23 +38,16 @@ NAMES = {
 LEAST = 1e-5  # sensitivities below are taken for this, so that a logarithm can be had
 
 
-def of(table: Any, **these: Any) -> Any:
-    """The rows with these values."""
-    for name, value in these.items():
-        table = table.loc[table[name] == value]
-    return table
-
-
 def logs(values: Any) -> Any:
     """log10 of sensitivities, of which the smallest are taken for 1e-5."""
     return np.log10(values.clip(lower=LEAST))
 
 
 def at_the_end(data: str, **these: Any) -> Measured:
-    """Mean sensitivity of such runs at the last epoch; None where there is none on those images."""
+    """Mean sensitivity of such runs at the end of training; None where there is none on those images."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
-        rows = of(ends(table), data=data, **these)
+        rows = of(finals(table), data=data, **these)
         return None if rows.empty else mean(rows["sensitivity"], POSITIVE)
 
     return measure
@@ -84,8 +77,21 @@ def told(words: str, published: float, measure: Measured) -> Claim:
 
 def within(words: str, published: float, measure: Measured) -> Claim:
     """A ratio that V's numbers give, as a logarithm: a factor of three either way is the same."""
-    rule = {"tolerance": 0.5, "resolution": 0.5}
-    return Claim(f"{words}: log10 of the ratio (rule: within a factor of 3)", math.log10(published), measure, **rule)
+    said = f"{words}: log10 of the ratio (rule: within a factor of 3)"
+    return Claim(said, math.log10(published), measure, tolerance=0.5, resolution=0.5)
+
+
+def above(words: str, least: float, most: float, measure: Measured) -> Claim:
+    """That a number is above 0 where V prints none: the value is to lie between these, and its interval above 0."""
+    middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6)
+    rule = f"{words} (rule: {least:g} to {most:g})"
+    return Claim(rule, middle, measure, tolerance=half, resolution=least, strict=True)
+
+
+def by_model(table: pd.DataFrame) -> Figure:
+    """`curves`, a line a model."""
+    there = set(table["model"])
+    return curves(table, [(name, {"model": model}) for model, name in NAMES.items() if model in there])
 
 
 def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> Figure:
@@ -96,7 +102,7 @@ def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> 
     panels = drawing.subplots(2, 2, sharex=True)
     columns = ("train_accuracy", "test_accuracy", "train_loss", "sensitivity")
     words = ("accuracy, training set", "accuracy, test set", "loss, training set", "sensitivity, training set")
-    rows: Any = table.loc[table["about"] == "epoch"]
+    rows = of(table, about="epoch")
     same = matched(table)
     for axes, column, label in zip(panels.flat, columns, words, strict=True):
         for i, (name, kind) in enumerate(kinds):

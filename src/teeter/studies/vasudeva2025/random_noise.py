@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from teeter.measure import Estimate
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, logs, told, within
-from teeter.studies.vasudeva2025.vision import run
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logs, told, within
+from teeter.studies.vasudeva2025.vision import has, of, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +28,8 @@ TABLE_4 = {
     ("vit-small", "whole"): 0.0082,
     ("vit-small", "patch"): 0.0050,
 }
+RATIOS = {noise: TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise] for noise in ("whole", "patch")}
+WORDS = {"whole": "on all pixels", "patch": "on a patch"}
 SMOKE, SMALL, PAPER = (
     [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
 )
@@ -36,39 +37,41 @@ SMOKE, SMALL, PAPER = (
 
 def under(table: pd.DataFrame, model: str, noise: str) -> Any:
     """Sensitivity at the end under either noise, by seed; noise on a patch has the variance of V's main experiment."""
-    rows: Any = table.loc[(table["about"] == "noise") & (table["model"] == model) & (table["noise"] == noise)]
-    rows = rows.loc[rows["sigma2"] == (1.0 if noise == "patch" else 0.025)]
+    rows = of(table, about="noise", model=model, noise=noise, sigma2=1.0 if noise == "patch" else 0.025)
     return rows.set_index("seed")["sensitivity"]
 
 
-def _alone(model: str, noise: str):
-    def measure(table: pd.DataFrame) -> Estimate | None:
-        return mean(under(table, model, noise), POSITIVE) if (table["data"] == "cifar10").any() else None
-
-    return measure
+def gaps(table: pd.DataFrame, noise: str) -> Any:
+    """log10 of ResNet-18's sensitivity over ViT-small's, by seed."""
+    return logs(under(table, "resnet18", noise)) - logs(under(table, "vit-small", noise))
 
 
-def _gap(noise: str):
-    def measure(table: pd.DataFrame) -> Estimate | None:
-        if not (table["data"] == "cifar10").any():
-            return None
-        return mean(logs(under(table, "resnet18", noise)) - logs(under(table, "vit-small", noise)), (-5.0, 5.0))
-
-    return measure
+def on_cifar10(measure: Measured) -> Measured:
+    """Of other images V's numbers say nothing."""
+    return lambda table: measure(table) if has(table, "cifar10") else None
 
 
 CLAIMS = [
     *(
-        told(f"{NAMES[model]}, {noise} noise: sensitivity (Table 4)", value, _alone(model, noise))
+        told(
+            f"{NAMES[model]}, noise {WORDS[noise]}: sensitivity (Table 4)",
+            value,
+            on_cifar10(lambda table, model=model, noise=noise: mean(under(table, model, noise), POSITIVE)),
+        )
         for (model, noise), value in TABLE_4.items()
     ),
     *(
         within(
-            f"{noise} noise: ResNet-18 over ViT-small at the end",
-            TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise],
-            _gap(noise),
+            f"noise {WORDS[noise]}: ResNet-18 over ViT-small at the end",
+            RATIOS[noise],
+            on_cifar10(lambda table, noise=noise: mean(gaps(table, noise), (-5.0, 5.0))),
         )
-        for noise in ("whole", "patch")
+        for noise in WORDS
+    ),
+    within(
+        "that ratio under noise on a patch, over that under noise on all pixels",
+        RATIOS["patch"] / RATIOS["whole"],
+        on_cifar10(lambda table: mean(gaps(table, "patch") - gaps(table, "whole"), (-10.0, 10.0))),
     ),
 ]
 
@@ -81,20 +84,19 @@ DEPARTURES = [
 def figure(table: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(6.4, 2.8), layout="constrained")
+    drawing = Figure(figsize=(6.4, 3.0), layout="constrained")
     axes = drawing.subplots()
-    for k, noise in enumerate(("whole", "patch")):
-        for i, model in enumerate(MODELS):
-            found = under(table, model, noise)
-            at = k + 0.2 * (2 * i - 1)
+    for i, model in enumerate(MODELS):
+        for k, noise in enumerate(WORDS):
+            found, at = under(table, model, noise), k + 0.2 * (2 * i - 1)
             axes.bar(at, found.mean(), 0.36, color=f"C{i}", label=NAMES[model] if k == 0 else None)
             axes.plot([at] * len(found), found, "o", color="0.2", markersize=3)
-            published = TABLE_4[model, noise]
-            label = "V, Table 4" if (k, i) == (0, 0) else None
-            axes.plot([at - 0.18, at + 0.18], [published] * 2, color="black", linestyle=":", label=label)
+            if has(table, "cifar10"):
+                label = "V, Table 4" if i == k == 0 else None
+                axes.plot([at - 0.18, at + 0.18], [TABLE_4[model, noise]] * 2, color="black", ls=":", label=label)
     axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])
     axes.set(yscale="log", ylabel="sensitivity, training set")
-    axes.legend(fontsize=8.5)
+    drawing.legend(loc="outside right upper", fontsize=8.5)
     return drawing
 
 
@@ -111,4 +113,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     shares=cifar10.STUDY,
+    demo="smoke",
 )

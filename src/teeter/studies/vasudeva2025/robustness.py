@@ -14,8 +14,8 @@ from teeter.measure import Estimate
 from teeter.studies.over_runs import mean, rank_correlation
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES
-from teeter.studies.vasudeva2025.vision import Seen, ends, run
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logs
+from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, of, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["STUDY"]
 
 MODELS = ("densenet121", "resnet18", "vit-small", "vit-simple")
+KIND = ["model", "training", "seed"]
 TRAININGS = {"penalty": 0.16, "penalty as released": 0.16, "noise": 0.2}  # and the rate (appendix D)
+
+
+LOOKS = {
+    ("densenet121", ""): ("C0", "s"),
+    ("resnet18", ""): ("C1", "D"),
+    ("vit-small", ""): ("C3", "o"),
+    ("vit-simple", ""): ("C4", "o"),
+    ("vit-small", "penalty"): ("C5", "^"),
+    ("vit-small", "penalty as released"): ("C6", "v"),
+    ("vit-small", "noise"): ("C7", "P"),
+}  # of Figure 9: colour and mark
 
 
 def trained(specs: list[Seen]) -> list[Seen]:
@@ -45,116 +57,127 @@ def corrupted(table: pd.DataFrame, severity: int) -> Any:
     """Mean accuracy over all corruptions of a severity, a line a run; nothing where there are no corrupted images."""
     if "corruption" not in table:
         return table.iloc[0:0]
-    rows: Any = table.loc[(table["about"] == "corruption") & (table["severity"] == severity)]
-    return rows.groupby(["model", "training", "seed"], as_index=False)["accuracy"].mean()
+    return of(table, about="corruption", severity=severity).groupby(KIND, as_index=False)["accuracy"].mean()
 
 
-def better(one: tuple[str, str], other: tuple[str, str], severity: int):
+def by_seed(rows: Any, kind: tuple[str, str], column: str) -> Any:
+    return of(rows, model=kind[0], training=kind[1]).set_index("seed")[column]
+
+
+def better(one: tuple[str, str], other: tuple[str, str], severity: int) -> Measured:
     """By how much the corrupted accuracy of one kind is above that of another, seed by seed."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
         rows = corrupted(table, severity)
         if rows.empty:
             return None
-        each = [
-            rows.loc[(rows["model"] == model) & (rows["training"] == training)].set_index("seed")["accuracy"]
-            for model, training in (one, other)
-        ]
-        return mean((each[0] - each[1]).dropna(), (-1.0, 1.0))
+        return mean(by_seed(rows, one, "accuracy") - by_seed(rows, other, "accuracy"), (-1.0, 1.0))
 
     return measure
 
 
-def foretold(severity: int):
+def steadier(training: str) -> Measured:
+    """log10 of the sensitivity of ViT-small as it is over that of one trained in another way, seed by seed."""
+
+    def measure(table: pd.DataFrame) -> Estimate:
+        plain, other = (logs(by_seed(finals(table), ("vit-small", each), "sensitivity")) for each in ("", training))
+        return mean(plain - other, (-5.0, 5.0))
+
+    return measure
+
+
+def foretold(severity: int) -> Measured:
     """The rank correlation, over runs, of sensitivity at the end and accuracy under corruption."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
         rows = corrupted(table, severity)
         if rows.empty:
             return None
-        both = rows.merge(ends(table)[["model", "training", "seed", "sensitivity"]], on=["model", "training", "seed"])
+        both = rows.merge(finals(table)[[*KIND, "sensitivity"]], on=KIND)
         return rank_correlation(both["sensitivity"], both["accuracy"])
 
     return measure
 
 
 PAIRS = [
-    (("vit-small", ""), ("resnet18", "")),
-    (("vit-small", ""), ("densenet121", "")),
-    (("vit-simple", ""), ("resnet18", "")),
-    (("vit-simple", ""), ("densenet121", "")),
+    *((vit, cnn) for vit in (("vit-small", ""), ("vit-simple", "")) for cnn in (("resnet18", ""), ("densenet121", ""))),
     (("vit-small", "penalty"), ("vit-small", "")),
     (("vit-small", "noise"), ("vit-small", "")),
 ]
 CLAIMS = [
-    claim
-    for severity in (1, 2)
-    for claim in (
-        *(
-            Claim(
-                f"severity {severity}: accuracy of {named(*one)} above that of {named(*other)} (rule: 0 to 0.3)",
-                0.15,
-                better(one, other, severity),
-                tolerance=0.15,
-                resolution=0.05,
-            )
-            for one, other in PAIRS
-        ),
+    *(
+        above(
+            f"ViT-small without {training} over with: log10 of the ratio of sensitivities", 0.1, 1.5, steadier(training)
+        )
+        for training in ("penalty", "noise")
+    ),
+    *(
+        above(
+            f"severity {severity}: accuracy of {named(*one)} above that of {named(*other)}",
+            0.02,
+            0.3,
+            better(one, other, severity),
+        )
+        for severity in (1, 2)
+        for one, other in PAIRS
+    ),
+    *(
         Claim(
             f"severity {severity}: rank correlation of sensitivity and accuracy, over runs (rule: -1 to -0.4)",
             -0.7,
             foretold(severity),
             tolerance=0.3,
             resolution=0.3,
-        ),
-    )
+            strict=True,
+        )
+        for severity in (1, 2)
+    ),
 ]
 
 DEPARTURES = [
     "The runs without a penalty or noise are those of the study of CIFAR-10, and its departures hold here.",
-    "V gives no numbers: 'better' is taken to be 0 to 0.3 in accuracy, and that sensitivity foretells robustness a rank "
-    "correlation of -0.4 or less.",
+    "V gives no numbers: 'better' is taken to be 0.02 to 0.3 in mean accuracy, 'lower sensitivity' a factor of 1.26 to "
+    "30, and that sensitivity foretells robustness a rank correlation of -0.4 or less. What stands as published is the "
+    "middle of the range.",
+    "V's Figures 20 and 21 show accuracies over epochs; here they are those at the end, as in Figure 9.",
     "Corrupted images are made here from CIFAR-10's test images where the official arrays are not at hand "
     "(docs/corruptions.md). V's 14 corruptions are 15 here: its released code loses Gaussian noise by a missing comma.",
-    "As released, the penalty is mixed with the loss, (1 - p) loss + p distance; for plain SGD that is a smaller rate and "
-    "a larger strength, and is run beside the text's.",
-    "Below the paper tier the images are scikit-learn's digits, of which there are no corrupted ones: no claim is judged.",
+    "As released, the penalty is mixed with the loss, (1 - p) loss + p distance; for plain SGD that is a smaller rate "
+    "and a larger strength, and is run beside the text's. The patches of that code, off the grid, are not.",
+    "Noise of variance 0.1 is put on every training image, afresh in every epoch: V does not say whether images as "
+    "they are stay in the training set.",
+    "Below the paper tier the images are scikit-learn's digits, of which there are no corrupted ones: no claim about "
+    "accuracy is judged there.",
 ]
 
 
 def figure(table: pd.DataFrame) -> Figure:
-    """Left: accuracy by family of corruptions at severity 2. Right: sensitivity against accuracy, a dot a run."""
+    """Left: accuracy on test images as they are and by family of corruptions. Right: over sensitivity, a dot a run."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 4.2), layout="constrained")
-    left, right = drawing.subplots(1, 2)
-    last = ends(table)
-    kinds = list(last[["model", "training"]].drop_duplicates().itertuples(index=False))
-    for i, kind in enumerate(kinds):
-        here = last.loc[(last["model"] == kind.model) & (last["training"] == kind.training)]
-        right.plot(here["sensitivity"], _accuracy(table, kind), "o", color=f"C{i}", markersize=4, label=named(*kind))
-        if "corruption" in table:
-            rows: Any = table.loc[
-                (table["about"] == "corruption")
-                & (table["model"] == kind.model)
-                & (table["training"] == kind.training)
-                & (table["severity"] == 2)
-            ]
-            each = rows.groupby("family")["accuracy"].mean()
-            left.plot(range(len(each)), each, "o-", color=f"C{i}", markersize=3.5, linewidth=1)
-            left.set_xticks(range(len(each)), list(each.index))
-    left.set_ylabel("accuracy under corruption")
-    right.set(
-        xlabel="sensitivity, training set", ylabel="accuracy, severity 2" if "corruption" in table else "accuracy"
-    )
-    drawing.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8.5)
+    left, right = drawing.subplots(1, 2, width_ratios=(3, 2))
+    clean, last = ends(table), finals(table)
+    rows = corrupted(table, 2)
+    words = "accuracy, test set" if rows.empty else "accuracy at severity 2"
+    rows = clean.rename(columns={"test_accuracy": "accuracy"}) if rows.empty else rows
+    families = FAMILIES if "family" in table else ()
+    kinds = sorted(set(zip(last["model"], last["training"], strict=True)), key=list(LOOKS).index)
+    for kind in kinds:
+        colour, mark = LOOKS[kind]
+        of_kind = dict(model=kind[0], training=kind[1])
+        means = [of(clean, **of_kind)["test_accuracy"].mean()]
+        means += [
+            of(table, about="corruption", severity=2, family=each, **of_kind)["accuracy"].mean() for each in families
+        ]
+        left.plot(means, f"{mark}-", color=colour, markersize=4.5, linewidth=1, label=named(*kind))
+        x, y = by_seed(last, kind, "sensitivity"), by_seed(rows, kind, "accuracy")
+        right.plot(x, y.loc[x.index], mark, color=colour, markersize=5)
+    left.set_xticks(range(1 + len(families)), ["none", *families])
+    left.set(xlabel="corruption", ylabel="accuracy, test set")
+    right.set(xscale="log", xlabel="sensitivity, training set", ylabel=words)
+    drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5)
     return drawing
-
-
-def _accuracy(table: pd.DataFrame, kind: Any) -> Any:
-    """Under corruption, or on test images as they are where there are no others."""
-    rows = corrupted(table, 2) if "corruption" in table else ends(table).rename(columns={"test_accuracy": "accuracy"})
-    return rows.loc[(rows["model"] == kind.model) & (rows["training"] == kind.training), "accuracy"]
 
 
 STUDY = Study(
@@ -170,4 +193,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     shares=cifar10.STUDY,
+    demo="smoke",
 )

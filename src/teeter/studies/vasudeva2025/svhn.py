@@ -1,21 +1,15 @@
 """Are transformers less sensitive than convolutions on house numbers?
 
-V A.3 and Figure 19: ResNet-18 and a ViT learn SVHN as in the experiments on CIFAR-10. The images are not in any package:
-the paper tier runs where the user's own files are (docs/data.md).
+V A.3 and Figure 19: ResNet-18 and a ViT learn SVHN as in the experiments on CIFAR-10. The images are not in any
+package: the paper tier runs where the user's own files are (docs/data.md).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, curves, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, at_the_end, beside, by_model, told, within
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["STUDY"]
 
@@ -42,13 +36,8 @@ CLAIMS = [
 
 DEPARTURES = [
     "All departures of the study of CIFAR-10 are departures here.",
-    "Below the paper tier the images are scikit-learn's digits: V's numbers do not apply there.",
+    "V counts 60,000 training images and 10,000 test images; the files have 73,257 and 26,032, and all are used.",
 ]
-
-
-def figure(table: pd.DataFrame) -> Figure:
-    models = [model for model in {**PUBLISHED, **TINY} if (table["model"] == model).any()]
-    return curves(table, [(NAMES[model], {"model": model}) for model in models])
 
 
 STUDY = Study(
@@ -60,9 +49,10 @@ STUDY = Study(
     revision=1,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=figure,
+    figure=by_model,
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
-    shares=cifar10.STUDY,  # digits are the same runs
+    shares=cifar10.STUDY,  # with digits they are the same runs
+    demo="smoke",
 )

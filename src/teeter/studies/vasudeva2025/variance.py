@@ -6,15 +6,18 @@ sensitive than the others at any of them, and the difference grows with the vari
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from teeter.measure import Estimate
 from teeter.studies.over_runs import mean
-from teeter.studies.study import Claim, Study
+from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.cifar10 import PAPER, SMALL, SMOKE
-from teeter.studies.vasudeva2025.over_epochs import NAMES, logs
-from teeter.studies.vasudeva2025.vision import run
+from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logs
+from teeter.studies.vasudeva2025.vision import of, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,21 +30,14 @@ VITS, OTHERS = ("vit-small", "vit-simple"), ("densenet121", "resnet18", "convmix
 
 def by_variance(table: pd.DataFrame, model: str) -> Any:
     """Sensitivity at the end: a line a seed, a column a variance."""
-    rows: Any = table.loc[(table["about"] == "noise") & (table["noise"] == "patch") & (table["model"] == model)]
+    rows = of(table, about="noise", noise="patch", model=model)
     return rows.pivot_table(index="seed", columns="sigma2", values="sensitivity")
 
 
 def least(table: pd.DataFrame, vit: str) -> Estimate:
     """The smallest log10 of another model's sensitivity over a ViT's, over all variances and models; seed by seed."""
     gaps = [logs(by_variance(table, other)) - logs(by_variance(table, vit)) for other in OTHERS]
-    return mean(_smallest(gaps), (-5.0, 5.0))
-
-
-def _smallest(gaps: list[Any]) -> Any:
-    """Over columns and tables, of every seed."""
-    import pandas as pd
-
-    return pd.concat([gap.min(axis=1) for gap in gaps], axis=1).min(axis=1)
+    return mean(np.minimum.reduce(gaps).min(axis=1), (-5.0, 5.0))
 
 
 def growth(table: pd.DataFrame, vit: str) -> Estimate:
@@ -55,19 +51,17 @@ CLAIMS = [
     claim
     for vit in VITS
     for claim in (
-        Claim(
-            f"{NAMES[vit]}: log10 of the nearest other model's sensitivity over its own, at any variance (rule: 0 to 2)",
-            1,
-            lambda table, vit=vit: least(table, vit),
-            tolerance=1,
-            resolution=0.5,
+        above(
+            f"{NAMES[vit]}: log10 of the nearest other model's sensitivity over its own, at any variance",
+            0.3,
+            2.3,
+            partial(least, vit=vit),
         ),
-        Claim(
-            f"{NAMES[vit]}: the difference from the others grows with the variance, by so much (rule: 0 to 1)",
-            0.5,
-            lambda table, vit=vit: growth(table, vit),
-            tolerance=0.5,
-            resolution=0.2,
+        above(
+            f"{NAMES[vit]}: the difference from the others grows with the variance, by so much",
+            0.1,
+            0.9,
+            partial(growth, vit=vit),
         ),
     )
 ]
@@ -76,7 +70,8 @@ DEPARTURES = [
     "These are the runs of the study of CIFAR-10, and its departures hold here.",
     "V does not list the variances of its figure; ours are 1/4 to 8 times its own, each from 10,000 triples.",
     "V gives no numbers. 'Significantly lower at any variance' is judged by the least advantage over all variances and "
-    "models, 'starker' by the difference of sensitivities at the largest variance less that at the smallest.",
+    "models, which is to be a factor of 2 to 200; 'starker' by the difference of sensitivities at the largest variance "
+    "less that at the smallest. What stands as published is the middle of the range.",
 ]
 
 
@@ -111,4 +106,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     shares=cifar10.STUDY,
+    demo="smoke",
 )

@@ -34,7 +34,24 @@ from teeter.train.state import own_randomness
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SETTINGS", "TOGETHER", "Seen", "Setting", "device_here", "ends", "matched", "model_of", "run", "sees"]
+__all__ = [
+    "FAMILIES",
+    "SETTINGS",
+    "TOGETHER",
+    "Seen",
+    "Setting",
+    "device_here",
+    "ends",
+    "finals",
+    "has",
+    "marks",
+    "matched",
+    "model_of",
+    "of",
+    "run",
+    "scaled",
+    "sees",
+]
 
 
 @dataclass(frozen=True)
@@ -66,12 +83,13 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-simple": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
+FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fig. 17)
 SEVERITIES = (1, 2)  # Fig. 21 and 20
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
 SHARED, RHO, DRAWS = 0.3, 0.005, 5  # of the training set that sensitivity is measured on; weight noise of 7.2
 _ROWS = 20  # after the first ten epochs, so many rows are made
-_BUDGET = 10_000  # forwards for the sensitivity of a row; five times as many at the end
+_TRIPLES = 10_000  # of image, patch and noise for the sensitivity of a row; five times as many at the end
 _JUDGED = 10_000  # images of the training set that its accuracy is measured on
 
 
@@ -160,7 +178,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     epoch = max(len(x) // setting.batch, 1)
     recipe = _recipe(spec, epoch, device)
     part = data.subset(len(x), max(int(SHARED * len(x)), min(len(x), 500)), seed=1).to(device)
-    budget = min(len(x), _BUDGET)
+    triples = min(len(x), _TRIPLES)
     shown = data.subset(len(x), min(len(x), _JUDGED), seed=2).to(device)
     noise = PatchNoise(setting.patch, setting.sigma2)
     what: dict[str, measures.Measure] = {
@@ -168,7 +186,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
         "train_loss": measures.loss(x[shown], y[shown], "cross-entropy"),
         "test_accuracy": measures.accuracy(test, labels),
         "test_loss": measures.loss(test, labels, "cross-entropy"),
-        "sensitivity": measures.sensitivity(x[part], noise, budget=budget),
+        "sensitivity": measures.sensitivity(x[part], noise, budget=2 * triples),  # an image as it is, and nudged
     }
     with bar() as progress:
         made = train(
@@ -188,8 +206,8 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
         raise KeyboardInterrupt
     kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
     rows = [{"about": "epoch", "epoch": row["step"] / epoch, **row} for row in kept]
-    rows += _noises(model, x[part], setting, budget)
-    rows += _weights(model, x[part][:budget])
+    rows += _noises(model, x[part], setting, triples)
+    rows += _weights(model, x[part][:triples])
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
@@ -198,13 +216,14 @@ def _told(name: str, found: Estimate) -> dict[str, float]:
     return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-def _noises(model: nn.Module, x: Tensor, setting: Setting, budget: int) -> Iterator[dict[str, Any]]:
-    for level in LEVELS:
-        noise = PatchNoise(setting.patch, level * setting.sigma2)
-        found = measure.sensitivity(model, x, noise, budget=(5 if level == 1 else 1) * budget, batch=1024)
-        yield {"about": "noise", "noise": "patch", "sigma2": level * setting.sigma2, **_told("sensitivity", found)}
-    found = measure.sensitivity(model, x, InputNoise(setting.whole), budget=budget, batch=1024)
-    yield {"about": "noise", "noise": "whole", "sigma2": setting.whole, **_told("sensitivity", found)}
+def _noises(model: nn.Module, x: Tensor, setting: Setting, triples: int) -> Iterator[dict[str, Any]]:
+    """Noise on a patch, at several variances, and on the whole image."""
+    variances = [level * setting.sigma2 for level in LEVELS]
+    kinds = [("patch", variance, PatchNoise(setting.patch, variance)) for variance in variances]
+    for kind, variance, noise in [*kinds, ("whole", setting.whole, InputNoise(setting.whole))]:
+        times = 5 if (kind, variance) == ("patch", setting.sigma2) else 1
+        found = measure.sensitivity(model, x, noise, budget=2 * times * triples, batch=1024)
+        yield {"about": "noise", "noise": kind, "sigma2": variance, **_told("sensitivity", found)}
 
 
 def _weights(model: nn.Module, x: Tensor) -> list[dict[str, Any]]:
@@ -215,8 +234,8 @@ def _weights(model: nn.Module, x: Tensor) -> list[dict[str, Any]]:
 
 def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
     test = _chosen(spec, "test")
-    for family, names in data.FAMILIES.items():
-        for name in names:
+    for family in FAMILIES:
+        for name in data.FAMILIES[family]:
             for severity in SEVERITIES:
                 x, labels = scaled(data.cifar10_c(name, severity, test if spec.images else None), device)
                 found = measures.accuracy(x, labels)(model)
@@ -236,14 +255,32 @@ def _alone(specs: Sequence[Seen], folder: Path | None) -> list[list[dict[str, An
 TOGETHER = Together(key=lambda spec: spec, run=_alone, most=1)  # one at a time, for the folder's sake
 
 
+def has(table: pd.DataFrame, data: str) -> bool:
+    """Whether any run was on those images."""
+    return data in set(table["data"])
+
+
+def of(table: Any, **these: Any) -> Any:
+    """The rows with these values."""
+    for name, value in these.items():
+        table = table.loc[table[name] == value]
+    return table
+
+
 def ends(table: pd.DataFrame) -> Any:
     """The last epoch of every run."""
-    rows: Any = table.loc[table["about"] == "epoch"]
+    rows = of(table, about="epoch")
     return rows.loc[rows.groupby("run")["epoch"].idxmax()]
+
+
+def finals(table: pd.DataFrame) -> Any:
+    """Of every run its sensitivity at the end, from the most triples: to noise on a patch of V's own variance."""
+    rows = of(table, about="noise", noise="patch")
+    return rows.loc[rows["sigma2"] == rows["data"].map(lambda name: SETTINGS[name].sigma2)]
 
 
 def matched(table: pd.DataFrame) -> Any:
     """Of every run the first row at which it is as accurate on its training set as the least accurate run ever gets."""
-    rows: Any = table.loc[table["about"] == "epoch"].sort_values("epoch")
+    rows = of(table, about="epoch").sort_values("epoch")
     level = rows.groupby("run")["train_accuracy"].max().min()
     return rows.loc[rows["train_accuracy"] >= level].groupby("run", as_index=False).first()
