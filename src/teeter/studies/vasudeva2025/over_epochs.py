@@ -15,10 +15,21 @@ from teeter.studies.vasudeva2025.vision import finals, matched, of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NAMES", "Measured", "above", "at_the_end", "beside", "by_model", "curves", "logs", "told", "within"]
+__all__ = [
+    "NAMES",
+    "Measured",
+    "above",
+    "at_the_end",
+    "beside",
+    "by_model",
+    "curves",
+    "logarithmic",
+    "logs",
+    "told",
+    "within",
+]
 
 Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
 NAMES = {
@@ -29,8 +40,8 @@ NAMES = {
     "mlp-mnist": "MLP",
     "mlp-sigmoid": "MLP, sigmoid",
     "cnn": "CNN",
-    "vit-simple": "ViT-simple",
     "vit-small": "ViT-small",
+    "vit-simple": "ViT-simple",
     "vit-small-fashion-mnist": "ViT-small",
     "vit-small-mnist": "ViT-small",
     "vit-small-svhn": "ViT-small",
@@ -41,6 +52,12 @@ LEAST = 1e-5  # sensitivities below are taken for this, so that a logarithm can 
 def logs(values: Any) -> Any:
     """log10 of sensitivities, of which the smallest are taken for 1e-5."""
     return np.log10(values.clip(lower=LEAST))
+
+
+def logarithmic(set_scale: Callable[..., None], values: Any) -> None:
+    """An axis of sensitivities: those that are 0 are left out, and where all are, it stays as it is."""
+    if (values > 0).any():
+        set_scale("log", nonpositive="mask")
 
 
 def at_the_end(data: str, **these: Any) -> Measured:
@@ -102,8 +119,7 @@ def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> 
     panels = drawing.subplots(2, 2, sharex=True)
     columns = ("train_accuracy", "test_accuracy", "train_loss", "sensitivity")
     words = ("accuracy, training set", "accuracy, test set", "loss, training set", "sensitivity, training set")
-    rows = of(table, about="epoch")
-    same = matched(table)
+    rows, same = of(table, about="epoch"), matched(table)
     for axes, column, label in zip(panels.flat, columns, words, strict=True):
         for i, (name, kind) in enumerate(kinds):
             here = of(rows, **kind)
@@ -114,17 +130,10 @@ def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> 
             dots = of(same, **kind)
             axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
         axes.set_ylabel(label)
-    panels[1, 1].set_yscale("log")
-    _floor(panels[1, 1], rows)
+    logarithmic(panels[1, 1].set_yscale, rows["sensitivity"])
     for axes in panels[1]:
         axes.set_xlabel("epoch")
     level = rows.groupby("run")["train_accuracy"].max().min()
     drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))
     drawing.suptitle(f"dots: where a run first has an accuracy of {level:.3f} on its training set", fontsize=9)
     return drawing
-
-
-def _floor(axes: Axes, rows: Any) -> None:
-    """A sensitivity of 0 has no place on a logarithmic axis."""
-    found = rows.loc[rows["sensitivity"] > 0, "sensitivity"]
-    axes.set_ylim(bottom=0.5 * float(np.min(found)) if len(found) else LEAST)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logs, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logarithmic, logs, told, within
 from teeter.studies.vasudeva2025.vision import has, of, run
 
 if TYPE_CHECKING:
@@ -89,13 +89,16 @@ def figure(table: pd.DataFrame) -> Figure:
     for i, model in enumerate(MODELS):
         for k, noise in enumerate(WORDS):
             found, at = under(table, model, noise), k + 0.2 * (2 * i - 1)
-            axes.bar(at, found.mean(), 0.36, color=f"C{i}", label=NAMES[model] if k == 0 else None)
-            axes.plot([at] * len(found), found, "o", color="0.2", markersize=3)
+            axes.plot([at] * len(found), found, "o", color=f"C{i}", markersize=4)
+            ends = [at - 0.12, at + 0.12]
+            axes.plot(ends, [found.mean()] * 2, color=f"C{i}", label=None if k else f"{NAMES[model]}, mean")
             if has(table, "cifar10"):
-                label = "V, Table 4" if i == k == 0 else None
-                axes.plot([at - 0.18, at + 0.18], [TABLE_4[model, noise]] * 2, color="black", ls=":", label=label)
+                label = None if i or k else "V, Table 4"
+                axes.plot(ends, [TABLE_4[model, noise]] * 2, color="black", linestyle=":", label=label)
+    axes.set_xlim(-0.5, 1.5)
     axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])
-    axes.set(yscale="log", ylabel="sensitivity, training set")
+    logarithmic(axes.set_yscale, of(table, about="noise")["sensitivity"])
+    axes.set_ylabel("sensitivity, training set")
     drawing.legend(loc="outside right upper", fontsize=8.5)
     return drawing
 

@@ -14,7 +14,7 @@ from teeter.measure import Estimate
 from teeter.studies.over_runs import mean, rank_correlation
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logs
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logarithmic, logs
 from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, of, run
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ def figure(table: pd.DataFrame) -> Figure:
         right.plot(x, y.loc[x.index], mark, color=colour, markersize=5)
     left.set_xticks(range(1 + len(families)), ["none", *families])
     left.set(xlabel="corruption", ylabel="accuracy, test set")
-    right.set(xscale="log", xlabel="sensitivity, training set", ylabel=words)
+    logarithmic(right.set_xscale, last["sensitivity"])
+    right.set(xlabel="sensitivity, training set", ylabel=words)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5)
     return drawing
 

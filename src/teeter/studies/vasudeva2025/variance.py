@@ -16,7 +16,7 @@ from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.cifar10 import PAPER, SMALL, SMOKE
-from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logs
+from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logarithmic, logs
 from teeter.studies.vasudeva2025.vision import of, run
 
 if TYPE_CHECKING:
@@ -80,14 +80,18 @@ def figure(table: pd.DataFrame) -> Figure:
 
     drawing = Figure(figsize=(6.4, 3.4), layout="constrained")
     panels = drawing.subplots(1, 2)
+    variances = sorted(of(table, noise="patch")["sigma2"].unique())
     for i, model in enumerate((*OTHERS, *VITS)):
         each = by_variance(table, model)
         for axes in panels:
             for _, line in each.iterrows():
                 axes.plot(line.index, line, color=f"C{i}", linewidth=0.6, alpha=0.5)
             axes.plot(each.columns, each.mean(), "o-", color=f"C{i}", markersize=3, label=NAMES[model])
-    for axes, scale in zip(panels, ("linear", "log"), strict=True):
-        axes.set(xscale="log", yscale=scale, xlabel="variance of the noise")
+    logarithmic(panels[1].set_yscale, of(table, about="noise")["sensitivity"])
+    for axes in panels:
+        axes.set(xscale="log", xlabel="variance of the noise")
+        axes.set_xticks(variances, [f"{each:g}" for each in variances])
+        axes.minorticks_off()
     panels[0].set_ylabel("sensitivity, training set")
     drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return drawing

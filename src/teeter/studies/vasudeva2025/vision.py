@@ -88,9 +88,10 @@ LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fi
 SEVERITIES = (1, 2)  # Fig. 21 and 20
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
 SHARED, RHO, DRAWS = 0.3, 0.005, 5  # of the training set that sensitivity is measured on; weight noise of 7.2
-_ROWS = 20  # after the first ten epochs, so many rows are made
-_TRIPLES = 10_000  # of image, patch and noise for the sensitivity of a row; five times as many at the end
-_JUDGED = 10_000  # images of the training set that its accuracy is measured on
+_ROWS = 10  # after the first ten epochs, about so many more rows are made
+# For a row: images of the training set for its accuracy, and triples of image, patch and noise for sensitivity, five
+# times as many of them at the end. Of fewer than 30,000 images, a third.
+_SOME = 10_000
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _penalty(spec: Seen) -> SensitivityPenalty | None:
 
 
 def marks(epochs: int) -> list[int]:
-    """The epochs after which there is a row: the first ten, then about twenty more."""
+    """The epochs after which there is a row: the first ten, then about ten more."""
     return sorted({*range(min(epochs, 10) + 1), *range(10, epochs + 1, max(epochs // _ROWS, 1)), epochs})
 
 
@@ -178,15 +179,15 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     epoch = max(len(x) // setting.batch, 1)
     recipe = _recipe(spec, epoch, device)
     part = data.subset(len(x), max(int(SHARED * len(x)), min(len(x), 500)), seed=1).to(device)
-    triples = min(len(x), _TRIPLES)
-    shown = data.subset(len(x), min(len(x), _JUDGED), seed=2).to(device)
+    some = min(len(x) // 3, _SOME)
+    shown = data.subset(len(x), some, seed=2).to(device)
     noise = PatchNoise(setting.patch, setting.sigma2)
     what: dict[str, measures.Measure] = {
         "train_accuracy": measures.accuracy(x[shown], y[shown]),
         "train_loss": measures.loss(x[shown], y[shown], "cross-entropy"),
         "test_accuracy": measures.accuracy(test, labels),
         "test_loss": measures.loss(test, labels, "cross-entropy"),
-        "sensitivity": measures.sensitivity(x[part], noise, budget=2 * triples),  # an image as it is, and nudged
+        "sensitivity": measures.sensitivity(x[part], noise, budget=2 * some),  # an image as it is, and nudged
     }
     with bar() as progress:
         made = train(
@@ -206,8 +207,8 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
         raise KeyboardInterrupt
     kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
     rows = [{"about": "epoch", "epoch": row["step"] / epoch, **row} for row in kept]
-    rows += _noises(model, x[part], setting, triples)
-    rows += _weights(model, x[part][:triples])
+    rows += _noises(model, x[part], setting, some)
+    rows += _weights(model, x[part][:some])
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
