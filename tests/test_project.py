@@ -53,11 +53,21 @@ WAITING = {
     "hahn2024/scaling",
     "hahn2024/scratchpad",
     "hahn2024/tradeoff",
-    "vasudeva2025/language",
-    "vasudeva2025/synthetic",
+    "vasudeva2025/cifar10",
+    "vasudeva2025/depth-heads",
     "vasudeva2025/early-warning",
+    "vasudeva2025/fashion",
+    "vasudeva2025/flatness",
     "vasudeva2025/grokking",
+    "vasudeva2025/language",
+    "vasudeva2025/mnist",
+    "vasudeva2025/optimizer",
+    "vasudeva2025/random-noise",
+    "vasudeva2025/robustness",
     "vasudeva2025/sparse-parity",
+    "vasudeva2025/svhn",
+    "vasudeva2025/synthetic",
+    "vasudeva2025/variance",
 }  # studies whose paper tier has not been run yet
 
 

@@ -1,12 +1,16 @@
 """The command line as a user meets it: output, exit codes, one-line errors."""
 
+import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from teeter import cli
+from teeter.data import FetchFailed, MissingClient
+from teeter.errors import InputError
 from teeter.studies import STUDIES
 
 
@@ -118,6 +122,47 @@ def test_a_demo_without_the_data_that_no_registry_has(teeter, monkeypatch, tmp_p
     assert code == 0
     assert "vasudeva2025/language is left out: mrpc is in no package registry: put msr_paraphrase_train.txt" in err
     assert "hahn2024/functions (small)" in out and out.splitlines()[-1] == "report: shown/index.html"
+
+
+def test_demo_goes_on_where_data_cannot_be_had(teeter, monkeypatch, tmp_path):
+    functions = STUDIES["hahn2024/functions"]
+
+    def cannot(problem):
+        def run(spec):
+            raise problem
+
+        return dataclasses.replace(functions, name="hahn2024/other", run=run, demo="smoke")
+
+    quick = dataclasses.replace(functions, demo="smoke")
+    for problem in (MissingClient("there is no npm"), FetchFailed("npm could not\nget it")):
+        monkeypatch.setattr("teeter.studies.STUDIES", {"a": cannot(problem), "b": quick})
+        code, out, err = teeter("demo", "--out", "shown")
+        assert code == 0
+        assert "5 reproduced" in out
+        assert out.splitlines()[-1] == "report: shown/index.html"
+        said = [line for line in err.splitlines() if "left out" in line]
+        assert said == [f"hahn2024/other is left out: {' '.join(str(problem).split())}"]
+    monkeypatch.setattr("teeter.studies.STUDIES", {"a": cannot(InputError("wrong")), "b": quick})
+    assert teeter("demo", "--out", "shown")[0] == 2  # what is no matter of data is not passed over
+
+
+def test_a_study_that_shares_runs(teeter, tmp_path):
+    """It is run, shown, packed and reported like any other, from where the other's runs are."""
+    name, home = "vasudeva2025/random-noise", tmp_path / "here" / "vasudeva2025" / "cifar10"
+    assert teeter("study", "pack", name, "--store", "here")[0] == 2
+    code, out, _ = teeter("study", "run", name, "--tier", "smoke", "--store", "here", "--json")
+    assert (code, json.loads(out)["runs"], len(list(home.iterdir()))) == (0, 2, 2)
+    assert [place.name for place in home.parent.iterdir()] == ["cifar10"]
+    code, out, _ = teeter("study", "pack", name, "--store", "here")
+    assert code == 0 and Path(tmp_path, out.strip()).match("here/vasudeva2025/cifar10/runs-*.jsonl.gz")
+    assert "not run" in teeter("study", "show", name, "--store", "here", "--plot", "fig.png")[1]
+    assert (tmp_path / "fig.png").exists()
+    teeter("study", "run", "vasudeva2025/cifar10", "--tier", "smoke", "--store", "here")
+    assert teeter("report", "--store", "here", "--out", "site")[0] == 0
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "2 runs of <code>vasudeva2025/cifar10</code>" in page
+    counts = [int(each) for each in re.findall("<th>runs</th><td>([0-9]+)</td>", page)]
+    assert sum(counts) == 5  # each run once, whichever studies look at it
 
 
 def test_cite(teeter):

@@ -34,18 +34,20 @@ DEFAULT_STORE = Path("teeter-runs")
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the report and its runs.")] = Path("demo"),
 ) -> None:
-    """Run every study at its small tier and write the report: minutes, on two cores."""
+    """Run every study, the quick ones at their small tier, and write the report: minutes, on two cores."""
+    from teeter.data import FetchFailed, MissingClient
     from teeter.data.own import Absent
     from teeter.report import claims_table, write_page
     from teeter.runs import Store
     from teeter.studies import STUDIES
 
-    store, outcomes = Store(out / "store"), []
+    store = Store(out / "store")
+    outcomes: list[Outcome] = []
     for study in STUDIES.values():
         try:
-            outcomes.append(_execute(study, "small", store))
-        except Absent as problem:  # the data that no registry has: the rest can be shown without
-            print(f"{study.name} is left out: {problem}", file=sys.stderr)
+            outcomes.append(_execute(study, study.demo, store))
+        except (Absent, MissingClient, FetchFailed) as problem:  # the other studies need no such data
+            print(f"{study.name} is left out: {' '.join(str(problem).split())}", file=sys.stderr)
     place = write_page(store, out)
     for outcome in outcomes:
         Console().print(claims_table(outcome))
@@ -112,9 +114,9 @@ def study_pack(
     from teeter.studies import find
 
     study = find(name)
-    if not any(store.joinpath(study.name).glob("[!.]*.json*")):
+    if not any(store.joinpath(study.home.name).glob("[!.]*.json*")):
         raise InputError(f"no run of {study.name} in {store}: teeter study run {study.name} --tier smoke")
-    print(Store(store).pack(study.name))
+    print(Store(store).pack(study.home.name))
 
 
 @study_app.command("show")
@@ -181,7 +183,7 @@ def cite(
 
 
 def _execute(study: Study, tier: str, store: Store, seconds: float | None = None) -> Outcome:
-    store.prepare(study.name)  # a folder that cannot be written is an error before any work
+    store.prepare(study.home.name)  # a folder that cannot be written is an error before any work
     with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
         return study.execute(tier, store, finished, seconds)
 

@@ -88,11 +88,12 @@ def _study(outcome: Outcome) -> str:
     about = "".join(f"<p>{escape(text)}</p>" for text in study.about.strip().split("\n\n"))
     seconds = sum(p.get("seconds", 0) for p in outcome.provenance)
     departures = "".join(f"<li>{escape(text)}</li>" for text in study.departures)
+    whose = f" of <code>{escape(study.home.name)}</code>" if study.shares else ""
     picture = svg(lambda: study.figure(outcome.table), study.name)
     return (
         f'<section id="{escape(study.name)}"><h2>{escape(study.title)}</h2>'
         f'<p class="soft">{escape(paper.short)}, {escape(study.where)} · <code>{escape(study.name)}</code> · '
-        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs, {seconds:.1f} s</p>{about}"
+        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s</p>{about}"
         f'<figure role="img" aria-label="{escape(study.title)}">{picture}</figure>{_claims(outcome.judgements)}'
         f"<details open><summary>Where paper and measurement part</summary><ul>{departures}</ul></details></section>"
     )
@@ -119,10 +120,14 @@ def _claims(judgements: list[Judgement]) -> str:
 def _foot(shown: list[Outcome]) -> str:
     """Each setting that any of the shown runs came from, once, with how many runs it accounts for."""
     settings: Counter[tuple[tuple[str, str], ...]] = Counter()
-    for outcome in shown:
-        for provenance in outcome.provenance:
-            kept = {k: v for k, v in provenance.items() if k not in ("seconds", "when", "revision") and v is not None}
-            settings[tuple((k, str(v)) for k, v in kept.items())] += 1
+    runs = {  # some studies look at the same ones
+        key: provenance
+        for outcome in shown
+        for key, provenance in zip(outcome.table["run"].unique(), outcome.provenance, strict=True)
+    }
+    for provenance in runs.values():
+        kept = {k: v for k, v in provenance.items() if k not in ("seconds", "when", "revision") and v is not None}
+        settings[tuple((k, str(v)) for k, v in kept.items())] += 1
     blocks = []
     for setting, count in settings.most_common():
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in setting)

@@ -17,12 +17,22 @@ from teeter.studies.hahn2024 import (
 from teeter.studies.papers import PAPERS
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
 from teeter.studies.vasudeva2025 import (
+    cifar10,
+    depth_heads,
     early_warning,
+    fashion,
+    flatness,
     grokking,
     language,
+    mnist,
+    optimizer,
+    random_noise,
+    robustness,
     sparse_parity,
+    svhn,
     synthetic,
     synthetic_tables,
+    variance,
 )
 
 __all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
@@ -41,7 +51,17 @@ _ALL = (
     recurrent,
     synthetic,
     synthetic_tables,
+    mnist,
+    fashion,
+    cifar10,
+    variance,
+    random_noise,
+    optimizer,
+    depth_heads,
+    svhn,
     language,
+    robustness,
+    flatness,
     grokking,
     early_warning,
     sparse_parity,

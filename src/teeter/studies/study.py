@@ -102,6 +102,13 @@ class Study:
     claims: Sequence[Claim]
     departures: Sequence[str]
     together: Together | None = None  # how many specs are run at once; else one by one
+    shares: Study | None = None  # the study whose runs these are, where it looks at them from another side
+    demo: str = "small"  # the tier that `teeter demo` runs
+
+    @property
+    def home(self) -> Study:
+        """Under whose name its runs are kept."""
+        return self.shares or self
 
     def specs(self, tier: str) -> Sequence[Any]:
         if tier not in self.tiers:
@@ -109,7 +116,7 @@ class Study:
         return self.tiers[tier]
 
     def keys(self, tier: str) -> list[str]:
-        return [digest(self.name, self.revision, spec) for spec in self.specs(tier)]
+        return [digest(self.home.name, self.home.revision, spec) for spec in self.specs(tier)]
 
     def execute(
         self,
@@ -119,14 +126,14 @@ class Study:
         seconds: float | None = None,
     ) -> Outcome:
         """Run what the tier still lacks, then judge it. Once `seconds` are over, nothing more is begun."""
-        specs = self.specs(tier)
-        execute(store, self.name, self.revision, self.run, specs, finished, self.together, seconds)
+        home, specs = self.home, self.specs(tier)
+        execute(store, home.name, home.revision, home.run, specs, finished, home.together, seconds)
         return self.outcome(tier, store)
 
     def outcome(self, tier: str, store: Store) -> Outcome:
         """What is there of the tier, finished or not; claims it cannot speak to stay open."""
-        keys = [key for key in self.keys(tier) if store.has(self.name, key)]
-        runs = list(store.runs(self.name, keys))
+        keys = [key for key in self.keys(tier) if store.has(self.home.name, key)]
+        runs = list(store.runs(self.home.name, keys))
         table = tidy(runs)
         provenance = [run.provenance for run in runs]
         complete = len(keys) == len(self.specs(tier))
@@ -136,6 +143,6 @@ class Study:
     def best(self, store: Store) -> Outcome | None:
         """The outcome at the highest tier that is complete in the store, or None."""
         for tier in reversed(TIERS):
-            if all(store.has(self.name, key) for key in self.keys(tier)):
+            if all(store.has(self.home.name, key) for key in self.keys(tier)):
                 return self.outcome(tier, store)
         return None

@@ -163,7 +163,8 @@ def sensitivity(
     batch: int = _BATCH,
     **more: Any,
 ) -> Measure:
-    """`teeter.sensitivity` within so many forwards, if any number is given; `more` are its other arguments, such as `precision`, `change`.
+    """`teeter.sensitivity` within so many forwards, where a number is given; `more` are its other arguments, such as
+    `precision`, `change`.
 
     The models of a stack are measured one after the other.
     """

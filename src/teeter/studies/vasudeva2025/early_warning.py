@@ -170,7 +170,7 @@ def _risen(variant: str):
 
 def _claims(variant: str) -> list[Claim]:
     of = "" if variant == "text" else " (as released)"
-    rule = {"tolerance": 0.2, "resolution": 0.35}
+    rule: dict[str, Any] = {"tolerance": 0.2, "resolution": 0.35}
 
     def sooner(signal: str) -> Callable[[list[Warned]], Estimate]:
         return lambda found: share([each.lead(signal) > 0 for each in found])
@@ -275,4 +275,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

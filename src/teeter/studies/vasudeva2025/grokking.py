@@ -145,7 +145,7 @@ def _border(name: str, variant: str):
 
 def _claims(variant: str) -> list[Claim]:
     of = "" if variant == "text" else " (as released)"
-    rule = {"tolerance": 0.2, "resolution": 0.35}
+    rule: dict[str, Any] = {"tolerance": 0.2, "resolution": 0.35}
 
     def one(words: str, test: Callable[[Course], bool], column: str = "sensitivity") -> Claim:
         return Claim(f"{words}{of}", 1, _how_many(test, variant, column), **rule)
@@ -289,4 +289,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

@@ -283,4 +283,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=Together(key=lambda spec: spec, run=run_together, most=1),
+    demo="smoke",
 )

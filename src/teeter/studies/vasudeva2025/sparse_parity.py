@@ -303,4 +303,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=Together(key=kind_of, run=run_all, most=8),
+    demo="smoke",
 )

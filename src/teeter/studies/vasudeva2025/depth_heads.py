@@ -1,0 +1,84 @@
+"""Does a transformer's sensitivity depend on its depth or its number of heads?
+
+V A.3: ViT-small learns CIFAR-10 with other depths and numbers of heads than the 8 and 32 of the main experiments.
+Accuracy on the training set and sensitivity remain the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from teeter.measure import Estimate
+from teeter.studies.over_runs import mean
+from teeter.studies.study import Claim, Study
+from teeter.studies.vasudeva2025 import cifar10
+from teeter.studies.vasudeva2025.over_epochs import curves, logs
+from teeter.studies.vasudeva2025.vision import Seen, has, matched, run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["STUDY"]
+
+SHAPES = ((0, 0), (4, 0), (6, 0), (0, 8), (0, 16))  # layers and heads; 0: as in the main experiments, 8 and 32
+SMALLER = ((0, 0), (1, 0), (0, 4))  # of digits, where they are 2 and 2
+
+
+def shaped(specs: list[Seen], shapes: tuple[tuple[int, int], ...]) -> list[Seen]:
+    own = [spec for spec in specs if spec.model == "vit-small"]
+    return [replace(spec, layers=layers, heads=heads) for spec in own for layers, heads in shapes]
+
+
+SMOKE, SMALL = (shaped(specs, SMALLER) for specs in (cifar10.SMOKE, cifar10.SMALL))
+PAPER = shaped(cifar10.PAPER, SHAPES)
+
+
+def furthest(table: pd.DataFrame) -> Estimate:
+    """log10 of the largest over the smallest sensitivity of all shapes, seed by seed, at equal training accuracy."""
+    each = logs(matched(table).groupby(["seed", "layers", "heads"])["sensitivity"].mean()).groupby("seed")
+    return mean(each.max() - each.min(), (0.0, 5.0))
+
+
+CLAIMS = [
+    Claim(
+        "largest over smallest sensitivity of all shapes at equal training accuracy: log10 of the ratio (the same; "
+        "rule: at most a factor of 2)",
+        0,
+        furthest,
+        tolerance=0.3,
+        resolution=0.3,
+        strict=True,
+    )
+]
+
+DEPARTURES = [
+    "The runs with 8 layers and 32 heads are those of the study of CIFAR-10, and its departures hold here.",
+    "V's text does not list the depths and heads of its figure; ours are 4, 6 and 8 layers, and 8, 16 and 32 heads.",
+    "V gives no numbers: 'remain the same' is taken to be within a factor of 2.",
+]
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    found = table[["layers", "heads"]].drop_duplicates().to_numpy().tolist()
+    usual = (8, 32) if has(table, "cifar10") else (2, 2)
+    shapes = sorted((layers or usual[0], heads or usual[1], layers, heads) for layers, heads in found)
+    return curves(table, [(f"{a} layers, {b} heads", {"layers": c, "heads": d}) for a, b, c, d in shapes])
+
+
+STUDY = Study(
+    name="vasudeva2025/depth-heads",
+    paper="vasudeva2025",
+    where="A.3",
+    title="A ViT's sensitivity at other depths and numbers of heads",
+    about=__doc__ or "",
+    revision=1,
+    tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
+    run=run,
+    figure=figure,
+    claims=CLAIMS,
+    departures=DEPARTURES,
+    shares=cifar10.STUDY,
+    demo="smoke",
+)

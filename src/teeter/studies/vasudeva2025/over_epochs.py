@@ -1,0 +1,139 @@
+"""How V's studies of images are judged and drawn: models at the end and at equal accuracy, and their curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from teeter.measure import Estimate
+from teeter.studies.over_runs import POSITIVE, mean
+from teeter.studies.study import Claim
+from teeter.studies.vasudeva2025.vision import finals, matched, of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "NAMES",
+    "Measured",
+    "above",
+    "at_the_end",
+    "beside",
+    "by_model",
+    "curves",
+    "logarithmic",
+    "logs",
+    "told",
+    "within",
+]
+
+Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
+NAMES = {
+    "densenet121": "DenseNet-121",
+    "resnet18": "ResNet-18",
+    "convmixer": "ConvMixer",
+    "mlp-leaky-relu": "MLP, LeakyReLU",
+    "mlp-mnist": "MLP",
+    "mlp-sigmoid": "MLP, sigmoid",
+    "cnn": "CNN",
+    "vit-small": "ViT-small",
+    "vit-simple": "ViT-simple",
+    "vit-small-fashion-mnist": "ViT-small",
+    "vit-small-mnist": "ViT-small",
+    "vit-small-svhn": "ViT-small",
+}
+LEAST = 1e-5  # sensitivities below are taken for this, so that a logarithm can be had
+
+
+def logs(values: Any) -> Any:
+    """log10 of sensitivities, of which the smallest are taken for 1e-5."""
+    return np.log10(values.clip(lower=LEAST))
+
+
+def logarithmic(set_scale: Callable[..., None], values: Any) -> None:
+    """An axis of sensitivities: those that are 0 are left out, and where all are, it stays as it is."""
+    if (values > 0).any():
+        set_scale("log", nonpositive="mask")
+
+
+def at_the_end(data: str, **these: Any) -> Measured:
+    """Mean sensitivity of such runs at the end of training; None where there is none on those images."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        rows = of(finals(table), data=data, **these)
+        return None if rows.empty else mean(rows["sensitivity"], POSITIVE)
+
+    return measure
+
+
+def beside(one: dict[str, Any], other: dict[str, Any], data: str | None = None) -> Measured:
+    """log10 of one kind's sensitivity over another's, seed by seed, at equal accuracy on the training set; on those
+    images alone where they are named."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        rows = table if data is None else of(table, data=data)
+        if rows.empty:
+            return None
+        rows = matched(rows)
+        above, below = (logs(of(rows, **kind).groupby("seed")["sensitivity"].mean()) for kind in (one, other))
+        return mean((above - below).dropna(), (-5.0, 5.0))
+
+    return measure
+
+
+def told(words: str, published: float, measure: Measured) -> Claim:
+    """A sensitivity that V prints, of one run without an error: within a half of it is as it is printed."""
+    return Claim(
+        f"{words} (rule: within a half)", published, measure, tolerance=published / 2, resolution=published / 2
+    )
+
+
+def within(words: str, published: float, measure: Measured) -> Claim:
+    """A ratio that V's numbers give, as a logarithm: a factor of three either way is the same."""
+    said = f"{words}: log10 of the ratio (rule: within a factor of 3)"
+    return Claim(said, math.log10(published), measure, tolerance=0.5, resolution=0.5)
+
+
+def above(words: str, least: float, most: float, measure: Measured) -> Claim:
+    """That a number is above 0 where V prints none: the value is to lie between these, and its interval above 0."""
+    middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6)
+    rule = f"{words} (rule: {least:g} to {most:g})"
+    return Claim(rule, middle, measure, tolerance=half, resolution=least, strict=True)
+
+
+def by_model(table: pd.DataFrame) -> Figure:
+    """`curves`, a line a model."""
+    there = set(table["model"])
+    return curves(table, [(name, {"model": model}) for model, name in NAMES.items() if model in there])
+
+
+def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> Figure:
+    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(6.4, 5.6), layout="constrained")
+    panels = drawing.subplots(2, 2, sharex=True)
+    columns = ("train_accuracy", "test_accuracy", "train_loss", "sensitivity")
+    words = ("accuracy, training set", "accuracy, test set", "loss, training set", "sensitivity, training set")
+    rows, same = of(table, about="epoch"), matched(table)
+    for axes, column, label in zip(panels.flat, columns, words, strict=True):
+        for i, (name, kind) in enumerate(kinds):
+            here = of(rows, **kind)
+            for _, own in here.groupby("run"):
+                axes.plot(own["epoch"], own[column], color=f"C{i}", linewidth=0.6, alpha=0.5)
+            middle = here.groupby("epoch")[column].mean()
+            axes.plot(middle.index, middle, color=f"C{i}", linewidth=1.5, label=name)
+            dots = of(same, **kind)
+            axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
+        axes.set_ylabel(label)
+    logarithmic(panels[1, 1].set_yscale, rows["sensitivity"])
+    for axes in panels[1]:
+        axes.set_xlabel("epoch")
+    level = rows.groupby("run")["train_accuracy"].max().min()
+    drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))
+    drawing.suptitle(f"dots: where a run first has an accuracy of {level:.3f} on its training set", fontsize=9)
+    return drawing

@@ -1,0 +1,120 @@
+"""Does noise on the whole image tell transformers from convolutions as well?
+
+V A.2 and Table 4: Gaussian noise of variance 0.025 on all pixels at once, beside noise of variance 1 on one patch. The
+gap between ResNet-18 and ViT-small is much smaller under the former. (The table's lines about texts are in
+`vasudeva2025/language`.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from teeter.studies.over_runs import POSITIVE, mean
+from teeter.studies.study import Study
+from teeter.studies.vasudeva2025 import cifar10
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logarithmic, logs, told, within
+from teeter.studies.vasudeva2025.vision import has, of, run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["STUDY"]
+
+MODELS = ("resnet18", "vit-small")
+TABLE_4 = {
+    ("resnet18", "whole"): 0.0172,
+    ("resnet18", "patch"): 0.0827,
+    ("vit-small", "whole"): 0.0082,
+    ("vit-small", "patch"): 0.0050,
+}
+RATIOS = {noise: TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise] for noise in ("whole", "patch")}
+WORDS = {"whole": "on all pixels", "patch": "on a patch"}
+SMOKE, SMALL, PAPER = (
+    [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
+)
+
+
+def under(table: pd.DataFrame, model: str, noise: str) -> Any:
+    """Sensitivity at the end under either noise, by seed; noise on a patch has the variance of V's main experiment."""
+    rows = of(table, about="noise", model=model, noise=noise, sigma2=1.0 if noise == "patch" else 0.025)
+    return rows.set_index("seed")["sensitivity"]
+
+
+def gaps(table: pd.DataFrame, noise: str) -> Any:
+    """log10 of ResNet-18's sensitivity over ViT-small's, by seed."""
+    return logs(under(table, "resnet18", noise)) - logs(under(table, "vit-small", noise))
+
+
+def on_cifar10(measure: Measured) -> Measured:
+    """Of other images V's numbers say nothing."""
+    return lambda table: measure(table) if has(table, "cifar10") else None
+
+
+CLAIMS = [
+    *(
+        told(
+            f"{NAMES[model]}, noise {WORDS[noise]}: sensitivity (Table 4)",
+            value,
+            on_cifar10(lambda table, model=model, noise=noise: mean(under(table, model, noise), POSITIVE)),
+        )
+        for (model, noise), value in TABLE_4.items()
+    ),
+    *(
+        within(
+            f"noise {WORDS[noise]}: ResNet-18 over ViT-small at the end",
+            RATIOS[noise],
+            on_cifar10(lambda table, noise=noise: mean(gaps(table, noise), (-5.0, 5.0))),
+        )
+        for noise in WORDS
+    ),
+    within(
+        "that ratio under noise on a patch, over that under noise on all pixels",
+        RATIOS["patch"] / RATIOS["whole"],
+        on_cifar10(lambda table: mean(gaps(table, "patch") - gaps(table, "whole"), (-10.0, 10.0))),
+    ),
+]
+
+DEPARTURES = [
+    "These are the runs of the study of CIFAR-10, and its departures hold here.",
+    "Sensitivity to noise on the whole image is the share of (image, noise) pairs, from 10,000 of them.",
+]
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(6.4, 3.0), layout="constrained")
+    axes = drawing.subplots()
+    for i, model in enumerate(MODELS):
+        for k, noise in enumerate(WORDS):
+            found, at = under(table, model, noise), k + 0.2 * (2 * i - 1)
+            axes.plot([at] * len(found), found, "o", color=f"C{i}", markersize=4)
+            ends = [at - 0.12, at + 0.12]
+            axes.plot(ends, [found.mean()] * 2, color=f"C{i}", label=None if k else f"{NAMES[model]}, mean")
+            if has(table, "cifar10"):
+                label = None if i or k else "V, Table 4"
+                axes.plot(ends, [TABLE_4[model, noise]] * 2, color="black", linestyle=":", label=label)
+    axes.set_xlim(-0.5, 1.5)
+    axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])
+    logarithmic(axes.set_yscale, of(table, about="noise")["sensitivity"])
+    axes.set_ylabel("sensitivity, training set")
+    drawing.legend(loc="outside right upper", fontsize=8.5)
+    return drawing
+
+
+STUDY = Study(
+    name="vasudeva2025/random-noise",
+    paper="vasudeva2025",
+    where="A.2, Table 4",
+    title="Noise on a whole image against noise on a patch",
+    about=__doc__ or "",
+    revision=1,
+    tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
+    run=run,
+    figure=figure,
+    claims=CLAIMS,
+    departures=DEPARTURES,
+    shares=cifar10.STUDY,
+    demo="smoke",
+)

@@ -1,0 +1,244 @@
+"""V's studies of images: settings of appendix D, what claims say of tables made by hand, and figures."""
+
+import pandas as pd
+import pytest
+
+from teeter.report.drawing import svg
+from teeter.runs import tidy
+from teeter.runs.store import Run
+from teeter.studies.vasudeva2025 import (
+    cifar10,
+    depth_heads,
+    fashion,
+    flatness,
+    mnist,
+    optimizer,
+    random_noise,
+    robustness,
+    svhn,
+    variance,
+)
+from teeter.studies.vasudeva2025.vision import FAMILIES, LEVELS, SETTINGS, Seen, run
+
+ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, robustness, flatness]
+SPEC = dict(model="", seed=0, optimizer="sgd", training="", layers=0, heads=0)
+
+
+def made(kinds, data="cifar10", seeds=3, wobble=0.02):
+    """A table in which every kind has its `sensitivity` from the first epoch on, each seed a little more."""
+    rows = []
+    for number, kind in enumerate(kinds):
+        kind = dict(power=1.0, whole=0.01, shop=1.0, shpred=0.1, accuracy=0.5) | kind
+        for seed in range(seeds):
+            factor = 1 + wobble * (seed - 1)
+            own = {**SPEC, "data": data, "run": f"{number} {seed}", "seed": seed}
+            own |= {name: kind[name] for name in SPEC if name in kind}
+            s = kind["sensitivity"] * factor
+            for epoch, accuracy in enumerate((0.1, 0.95, 1.0)):
+                row = dict(about="epoch", epoch=epoch, train_accuracy=accuracy, test_accuracy=0.8 * accuracy)
+                rows.append({**own, **row, "train_loss": 2.0 - epoch, "sensitivity": s if epoch else 0.9})
+            for level in LEVELS:
+                row = dict(about="noise", noise="patch", sigma2=level * SETTINGS[data].sigma2)
+                rows.append({**own, **row, "sensitivity": min(s * level ** kind["power"], 1.0)})
+            rows.append(
+                {**own, "about": "noise", "noise": "whole", "sigma2": 0.025, "sensitivity": kind["whole"] * factor}
+            )
+            rows.append({**own, "about": "weights", "shop": kind["shop"] * factor, "shpred": kind["shpred"] * factor})
+            if data == "cifar10":
+                where = [(family, severity) for family in FAMILIES for severity in (1, 2)]
+                accuracies = [dict(accuracy=kind["accuracy"] * factor, family=a, severity=b) for a, b in where]
+                rows += [{**own, "about": "corruption", "corruption": "one", **row} for row in accuracies]
+    return pd.DataFrame(rows)
+
+
+def verdicts(study, table):
+    return [claim.judge(table).verdict for claim in study.CLAIMS]
+
+
+def as_published(study):
+    """What V prints, as a table on V's images."""
+    data = {cifar10: "cifar10", fashion: "fashion-mnist", svhn: "svhn"}[study]
+    return [dict(model=model, sensitivity=value) for model, value in study.PUBLISHED.items()], data
+
+
+@pytest.mark.parametrize("study", [cifar10, fashion, svhn])
+def test_published_sensitivities(study):
+    kinds, data = as_published(study)
+    assert set(verdicts(study, made(kinds, data))) == {"reproduced"}
+    far = [
+        dict(kind, sensitivity=min(10 * kind["sensitivity"], 1.0) if "vit" in kind["model"] else 0.9) for kind in kinds
+    ]
+    found = verdicts(study, made(far, data))
+    told = [kind["model"] for kind in kinds]
+    assert found[: len(told)] == ["not reproduced"] * len(told)
+    assert (
+        "not reproduced" in verdicts(study, made([dict(kind, sensitivity=0.05) for kind in kinds], data))[len(told) :]
+    )
+    assert set(verdicts(study, made(kinds, data, seeds=1))) == {"undecided"}
+    assert set(verdicts(study, made(kinds, "digits"))) == {"not run at this tier"}
+
+
+def test_at_equal_accuracy_not_at_the_end():
+    """An accurate model is compared where it was no more accurate than the others come to be."""
+    table = made([dict(model="mlp-mnist", sensitivity=0.1), dict(model="vit-small-mnist", sensitivity=0.05)], "mnist")
+    assert verdicts(mnist, table) == ["reproduced"]
+    last = (table["model"] == "mlp-mnist") & (table["epoch"] == 2)
+    table.loc[last, "sensitivity"] = 0.001
+    assert verdicts(mnist, table) == ["not reproduced"]
+    table.loc[(table["model"] == "vit-small-mnist") & (table["epoch"] == 2), "train_accuracy"] = 0.95
+    assert verdicts(mnist, table) == ["reproduced"]  # both at 0.95 now
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wobble", "verdict"),
+    [
+        (2, 0.02, "reproduced"),
+        (0.5, 0.02, "not reproduced"),
+        (30, 0.02, "not reproduced"),
+        (1.1, 0.02, "not reproduced"),
+    ],
+)
+def test_mnist(ratio, wobble, verdict):
+    kinds = [dict(model="mlp-mnist", sensitivity=0.02 * ratio), dict(model="vit-small-mnist", sensitivity=0.02)]
+    assert verdicts(mnist, made(kinds, "mnist")) == [verdict]
+    noisy = made(kinds, "mnist")
+    noisy.loc[(noisy["model"] == "mlp-mnist") & (noisy["seed"] == 0), "sensitivity"] *= 0.1
+    assert verdicts(mnist, noisy) == ["undecided"]
+    assert verdicts(mnist, made(kinds, "digits")) == ["not run at this tier"]
+
+
+def five(vit, other, vit_power=0.5, power=1.0):
+    kinds = [dict(model=model, sensitivity=other, power=power) for model in variance.OTHERS]
+    return kinds + [dict(model=model, sensitivity=vit, power=vit_power) for model in variance.VITS]
+
+
+def test_variance():
+    right = made(five(0.01, 0.1))
+    assert verdicts(variance, right) == ["reproduced"] * 4
+    assert variance.least(right, "vit-small").value == pytest.approx(1 + 0.5 * -0.60206, abs=1e-3)  # at a quarter
+    assert variance.growth(right, "vit-small").value == pytest.approx(0.8 - 0.01 * 8**0.5 - (0.025 - 0.005), abs=2e-3)
+    assert verdicts(variance, made(five(0.1, 0.1, 1.0))) == ["not reproduced"] * 4
+    assert verdicts(variance, made(five(0.01, 0.1), seeds=1)) == ["undecided"] * 4
+    one_is_near = five(0.01, 0.1)
+    one_is_near[1]["sensitivity"] = 0.01
+    assert verdicts(variance, made(one_is_near))[::2] == ["not reproduced"] * 2
+
+
+def test_random_noise():
+    patch, whole = ({m: random_noise.TABLE_4[m, n] for m in random_noise.MODELS} for n in ("patch", "whole"))
+    kinds = [dict(model=model, sensitivity=patch[model], whole=whole[model]) for model in patch]
+    assert set(verdicts(random_noise, made(kinds))) == {"reproduced"}
+    same = [dict(model=model, sensitivity=patch[model], whole=patch[model]) for model in patch]
+    assert verdicts(random_noise, made(same))[4:] == ["not reproduced", "reproduced", "not reproduced"]
+    assert set(verdicts(random_noise, made(kinds, seeds=1))) == {"undecided"}
+    assert set(verdicts(random_noise, made(kinds, "digits"))) == {"not run at this tier"}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(1.3, "reproduced"), (3, "not reproduced"), (0.7, "not reproduced"), (1.0, "reproduced")]
+)
+def test_optimizer(ratio, verdict):
+    kinds = [dict(model="vit-small", optimizer=o, sensitivity=s) for o, s in (("sgd", 0.01), ("adam", 0.01 * ratio))]
+    assert verdicts(optimizer, made(kinds)) == [verdict]
+    assert verdicts(optimizer, made(kinds, seeds=1)) == ["undecided"]
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.3, "reproduced"), (4, "not reproduced")])
+def test_depth_and_heads(ratio, verdict):
+    shapes = dict.fromkeys(depth_heads.SHAPES, 0.01) | {(0, 16): 0.01 * ratio}
+    kinds = [dict(model="vit-small", layers=a, heads=b, sensitivity=s) for (a, b), s in shapes.items()]
+    table = made(kinds)
+    assert verdicts(depth_heads, table) == [verdict]
+    assert verdicts(depth_heads, made(kinds, seeds=1)) == ["undecided"]
+
+
+def figure_9(cnns=0.5, vits=0.6, others=0.7, sensitivity=0.003):
+    kinds = [dict(model=model, sensitivity=0.1, accuracy=cnns) for model in ("densenet121", "resnet18")]
+    kinds += [dict(model=model, sensitivity=0.01, accuracy=vits) for model in ("vit-small", "vit-simple")]
+    return kinds + [
+        dict(model="vit-small", training=training, sensitivity=sensitivity, accuracy=others)
+        for training in robustness.TRAININGS
+    ]
+
+
+def test_robustness():
+    assert set(verdicts(robustness, made(figure_9()))) == {"reproduced"}
+    found = verdicts(robustness, made(figure_9(cnns=0.7, vits=0.6, others=0.5, sensitivity=0.05)))
+    assert set(found) == {"not reproduced"}
+    found = verdicts(robustness, made(figure_9(others=0.605)))
+    assert found[6:8] == found[12:14] == ["not reproduced"] * 2  # no better
+    assert set(verdicts(robustness, made(figure_9(), seeds=1)[:-1])) <= {"undecided", "reproduced"}
+    found = verdicts(robustness, made(figure_9(), "digits"))
+    assert found == ["reproduced"] * 2 + ["not run at this tier"] * 14
+
+
+def test_flatness():
+    table = flatness.TABLE_2
+    kinds = [
+        dict(model="vit-small", training=t, sensitivity=0.01, shop=table[t, "shop"], shpred=table[t, "shpred"])
+        for t in ("", "penalty")
+    ]
+    assert set(verdicts(flatness, made(kinds, wobble=0.005))) == {"reproduced"}
+    swapped = [dict(kinds[0], training="penalty"), dict(kinds[1], training="")]
+    assert set(verdicts(flatness, made(swapped, wobble=0.005))[4:]) == {"not reproduced"}
+    same = [kinds[0], dict(kinds[0], training="penalty")]
+    assert verdicts(flatness, made(same, wobble=0.005))[4:] == ["not reproduced"] * 2
+    assert set(verdicts(flatness, made(kinds, seeds=1))) == {"undecided"}
+    digits = verdicts(flatness, made(kinds, "digits", wobble=0.005))
+    assert digits == ["not run at this tier"] * 4 + ["reproduced"] * 2
+
+
+def test_paper_tiers():
+    rates = {"vit-small": 0.1, "vit-simple": 0.2, "convmixer": 0.06, "resnet18": 0.001, "densenet121": 0.005}
+    assert {(spec.model, spec.rate) for spec in cifar10.PAPER} == set(rates.items())
+    assert {(spec.model, spec.rate) for spec in fashion.PAPER} == {
+        ("mlp-leaky-relu", 0.1),
+        ("mlp-sigmoid", 0.5),
+        ("cnn", 0.005),
+        ("vit-small-fashion-mnist", 0.1),
+    }
+    assert {spec.rate for spec in mnist.PAPER} == {0.01}
+    assert {(spec.model, spec.rate) for spec in svhn.PAPER} == {("resnet18", 0.0015), ("vit-small-svhn", 0.1)}
+    assert {(spec.optimizer, spec.rate) for spec in optimizer.PAPER} == {("sgd", 0.1), ("adam", 0.002)}
+    other = {(spec.training, spec.rate) for spec in robustness.PAPER if spec.training}
+    assert other == {("penalty", 0.16), ("penalty as released", 0.16), ("noise", 0.2)}
+    for study, data in ((cifar10, "cifar10"), (fashion, "fashion-mnist"), (mnist, "mnist"), (svhn, "svhn")):
+        assert {(spec.data, spec.images, spec.optimizer, spec.layers) for spec in study.PAPER} == {(data, 0, "sgd", 0)}
+        assert len({spec.seed for spec in study.PAPER}) >= 3
+    assert set(random_noise.PAPER) < set(variance.PAPER) == set(cifar10.PAPER)
+    assert {spec for spec in robustness.PAPER if not spec.training} < set(cifar10.PAPER)
+    assert set(flatness.PAPER) < set(robustness.PAPER)
+    assert {(spec.layers or 8, spec.heads or 32) for spec in depth_heads.PAPER} >= {(8, 32), (4, 32), (8, 16)}
+
+
+KEPT = {}  # rows of smoke runs, by spec: studies share them
+
+
+@pytest.mark.parametrize("study", ALL, ids=lambda study: study.STUDY.name)
+def test_figures_of_the_smoke_tier(study):
+    specs: list[Seen] = study.STUDY.specs("smoke")
+    for spec in specs:
+        KEPT[spec] = KEPT.get(spec) or run(spec)
+    table = tidy(Run("", str(spec), vars(spec), KEPT[spec], {"seconds": 1.0}) for spec in specs)
+    assert set(verdicts(study, table)) <= {"not run at this tier", "undecided"}  # of one seed
+    assert "<svg" in svg(lambda: study.STUDY.figure(table), "a")
+
+
+@pytest.mark.parametrize("study", ALL, ids=lambda study: study.STUDY.name)
+def test_figures_show_every_kind_and_what_is_published(study):
+    kinds = {
+        optimizer: [dict(model="vit-small", optimizer=each, sensitivity=0.01) for each in ("sgd", "adam")],
+        depth_heads: [dict(model="vit-small", layers=each, sensitivity=0.01) for each in (0, 4)],
+        flatness: figure_9()[2:],
+        robustness: figure_9(),
+    }.get(study, five(0.01, 0.1))
+    drawing = study.STUDY.figure(made(kinds))
+    words = [text.get_text() for text in drawing.legends[0].get_texts()]
+    expected = {
+        optimizer: ["SGD", "Adam"],
+        depth_heads: ["4 layers, 32 heads", "8 layers, 32 heads"],
+        flatness: [*flatness.WORDS.values(), "V, Table 2"],
+        random_noise: ["ResNet-18, mean", "V, Table 4", "ViT-small, mean"],
+        robustness: [robustness.named(*kind) for kind in robustness.LOOKS],
+    }.get(study, ["DenseNet-121", "ResNet-18", "ConvMixer", "ViT-small", "ViT-simple"])
+    assert sorted(words) == sorted(expected)

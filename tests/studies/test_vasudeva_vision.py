@@ -1,0 +1,186 @@
+"""What V's studies of images share: a run and its rows, and the tables that claims read."""
+
+import signal
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from teeter.data import LabelledImages
+from teeter.errors import UnknownName
+from teeter.perturb import PatchNoise
+from teeter.studies.vasudeva2025 import vision
+from teeter.studies.vasudeva2025.vision import Seen
+from teeter.train import SensitivityPenalty, train
+from teeter.train.recipe import rate_at
+
+QUICK = Seen("digits", "vit-small", 0, 0.1, epochs=2, images=120)
+CPU = torch.device("cpu")
+
+
+def epochs(run, accuracies, **more):
+    return [
+        dict(run=run, data="digits", about="epoch", epoch=i, train_accuracy=a, sensitivity=0.1 * i, **more)
+        for i, a in enumerate(accuracies)
+    ]
+
+
+def test_runs_are_matched_where_the_least_accurate_one_ends():
+    table = pd.DataFrame([*epochs("slow", [0.1, 0.5, 0.8]), *epochs("fast", [0.1, 0.9, 0.7, 1.0])])
+    table = pd.concat([table, pd.DataFrame([dict(run="fast", data="digits", about="noise", sensitivity=9.0)])])
+    found = vision.matched(table.iloc[::-1]).set_index("run")
+    assert found["epoch"].to_dict() == {"slow": 2, "fast": 1}
+    assert found["train_accuracy"].to_dict() == {"slow": 0.8, "fast": 0.9}
+    peak = vision.matched(pd.DataFrame([*epochs("a", [0.2, 0.9, 0.6]), *epochs("b", [0.95])]))
+    assert peak.set_index("run")["epoch"].to_dict() == {"a": 1, "b": 0}  # its best, not its last
+
+
+def test_ends_finals_and_filters():
+    rows = [*epochs("a", [0.1, 0.5, 0.8]), *epochs("b", [0.3, 0.2])]
+    noise = dict(run="a", about="noise", noise="patch")
+    rows += [dict(noise, data="fashion-mnist", sigma2=s, sensitivity=s / 10) for s in (1.0, 5.0)]
+    rows += [dict(noise, data="cifar10", sigma2=s, sensitivity=s / 20) for s in (1.0, 5.0)]
+    rows += [dict(noise, data="cifar10", noise="whole", sigma2=1.0, sensitivity=9.0)]
+    table = pd.DataFrame(rows)
+    assert vision.ends(table).set_index("run")["train_accuracy"].to_dict() == {"a": 0.8, "b": 0.2}
+    assert vision.finals(table).set_index("data")["sensitivity"].to_dict() == {"fashion-mnist": 0.5, "cifar10": 0.05}
+    assert vision.has(table, "cifar10") and not vision.has(table, "svhn")
+    assert len(vision.of(table, run="a", about="noise", sigma2=1.0)) == 3
+
+
+def test_marks():
+    assert vision.marks(1) == [0, 1]
+    assert vision.marks(15) == list(range(16))
+    assert vision.marks(50) == [*range(11), *range(15, 51, 5)]
+    assert vision.marks(53)[-2:] == [50, 53]
+
+
+def test_pixels_are_between_minus_one_and_one():
+    images = LabelledImages(
+        torch.tensor([0, 51, 255, 255], dtype=torch.uint8).view(1, 1, 2, 2), torch.tensor([3]), ("",) * 4
+    )
+    x, labels = vision.scaled(images, CPU)
+    assert torch.allclose(x.flatten(), torch.tensor([-1.0, -0.6, 1.0, 1.0]))
+    assert labels.tolist() == [3]
+
+
+def test_models_depend_on_the_seed_alone_and_have_the_shape_asked_for():
+    one, same, other = (vision.model_of(Seen("digits", "vit-small", seed, 0.1, 1)) for seed in (0, 0, 1))
+    pairs = list(zip(one.parameters(), same.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    assert not all(torch.equal(a, c) for a, _, c in pairs)
+    sizes = {
+        shape: sum(
+            p.numel() for p in vision.model_of(Seen("cifar10", "vit-small", 0, 0.1, 1, **dict(shape))).parameters()
+        )
+        for shape in ((), (("layers", 4),), (("heads", 8),))
+    }
+    whole, half, narrow = sizes.values()
+    assert whole == 4_482_482  # 8 layers of 32 heads
+    assert whole - half == 4 * (4 * 64 * 32 * 64 + 64 + 2 * 64 * 256 + 64 + 256 + 4 * 64 + 1)  # a temperature a layer
+    assert whole - narrow == 8 * 4 * 64 * 24 * 64
+    with pytest.raises(UnknownName, match="no model named 'vit-smal': did you mean 'vit-small'"):
+        vision.model_of(Seen("digits", "vit-smal", 0, 0.1, 1))
+    with pytest.raises(UnknownName, match="no training named 'penalti': did you mean 'penalty'"):
+        vision.run(Seen("digits", "vit-small", 0, 0.1, 1, training="penalti", images=60))
+
+
+def test_settings_of_appendix_d():
+    found = {name: (each.batch, each.patch, each.sigma2) for name, each in vision.SETTINGS.items()}
+    assert found["mnist"][:2] == (50, 7)
+    assert found["fashion-mnist"] == (100, 4, 5.0)
+    assert found["cifar10"] == found["svhn"] == (100, 4, 1.0)
+    assert (vision.PENALTY, vision.RHO, vision.DRAWS, vision.SHARED) == (0.25, 0.005, 5, 0.3)
+    adam = vision._recipe(Seen("cifar10", "vit-small", 0, 0.002, 50, optimizer="adam"), 500, CPU)
+    assert [rate_at(adam, epoch * 500) for epoch in (0, 7, 8, 16)] == [0.002, 0.002, 0.001, 0.0005]
+    sgd = vision._recipe(Seen("cifar10", "vit-small", 0, 0.1, 50), 500, CPU)
+    assert (sgd.optimizer, sgd.batch, sgd.weight_decay, rate_at(sgd, 24_999)) == ("sgd", 100, 0.0, 0.1)
+
+
+def test_the_released_penalty_is_the_mixed_loss():
+    """A step with it is a step of plain SGD on (1 - p) loss + p distance."""
+    spec = Seen("digits", "mlp-leaky-relu", 0, 0.16, epochs=1, training="penalty as released")
+    x, y = torch.randn(20, 1, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 10
+    ours, theirs = vision.model_of(spec), vision.model_of(spec)
+    penalty = vision._penalty(spec)
+    train(ours, lambda step: (x, y), vision._recipe(spec, 1, CPU), penalty=penalty)
+    outputs = theirs(x)
+    mixing = SensitivityPenalty(PatchNoise(4, 1.0), 0.25, seed=0)
+    mixing.mixed(nn.functional.cross_entropy(outputs, y), theirs, x, outputs).backward()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert b.grad is not None and b.grad.abs().max() > 0
+        assert torch.allclose(a, b - 0.16 * b.grad, atol=1e-6)
+    assert vision._penalty(Seen("digits", "cnn", 0, 0.1, 1)) is None
+    plain = vision._penalty(Seen("cifar10", "vit-small", 0, 0.16, 1, training="penalty"))
+    assert plain is not None and plain.strength == 0.25
+
+
+def test_rows_of_a_run_and_the_same_again():
+    rows = vision.run(QUICK)
+    kinds = [row["about"] for row in rows]
+    assert [kinds.count(each) for each in ("epoch", "noise", "weights", "corruption")] == [3, 7, 1, 0]
+    assert [row["epoch"] for row in rows[:3]] == [0, 1, 2]
+    assert rows[2]["step"] == 2 * 120 // 20
+    for row in rows[:3]:
+        assert row["sensitivity_low"] <= row["sensitivity"] <= row["sensitivity_high"]
+        assert {"train_accuracy", "train_loss", "test_accuracy", "test_loss"} <= set(row)
+    assert rows[2]["train_loss"] < rows[0]["train_loss"]
+    noises = [(row["noise"], row["sigma2"]) for row in rows[3:10]]
+    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("whole", 0.025)]
+    assert rows[-1]["shop"] > rows[-1]["shpred"] >= 0
+    assert vision.run(QUICK) == rows
+
+
+def test_a_resumed_run_gives_the_same_rows(tmp_path, monkeypatch):
+    whole = vision.run(QUICK)
+    stopped = []
+
+    @contextmanager
+    def interrupting():
+        def progress(step, steps, row):
+            if step == 7 and not stopped:
+                stopped.append(step)
+                signal.raise_signal(signal.SIGINT)
+
+        yield progress
+
+    monkeypatch.setattr(vision, "bar", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        vision.TOGETHER.run([QUICK], tmp_path)
+    assert any(tmp_path.iterdir())
+    (rows,) = vision.TOGETHER.run([QUICK], tmp_path)
+    assert rows == whole
+
+
+@pytest.mark.parametrize("training", ["penalty", "noise"])
+def test_other_trainings_give_other_models(training):
+    plain, other = (
+        vision.run(Seen("digits", "vit-small", 0, 0.1, 1, training=each, images=120)) for each in ("", training)
+    )
+    assert plain[0]["train_loss"] == other[0]["train_loss"]
+    assert plain[1]["train_loss"] != other[1]["train_loss"]
+    assert ("penalty" in other[1]) == (training == "penalty")
+
+
+def test_corrupted_images_of_cifar10(monkeypatch):
+    """Fifteen corruptions at two severities, of the images that the run is tested on."""
+    images = LabelledImages(
+        torch.arange(30 * 3072).view(30, 3, 32, 32).to(torch.uint8), torch.arange(30) % 10, ("",) * 10
+    )
+    asked = []
+
+    def cifar10_c(name, severity, test):
+        asked.append((name, severity, len(test)))
+        return test
+
+    monkeypatch.setattr(vision, "_read", lambda name, split: images)
+    monkeypatch.setattr(vision.data, "cifar10_c", cifar10_c)
+    spec = Seen("cifar10", "mlp-leaky-relu", 0, 0.1, 1, images=30)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
+    rows = list(vision._corruptions(model, spec, CPU))
+    assert len(rows) == len(set(asked)) == 2 * 15
+    assert {row["family"] for row in rows} == {"noise", "blur", "weather", "digital"}
+    assert {count for _, _, count in asked} == {5}
+    assert all(0 <= row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] <= 1 for row in rows)
