@@ -35,7 +35,7 @@ LOOKS = {
     ("vit-simple", ""): ("C4", "o"),
     ("vit-small", "penalty"): ("C5", "^"),
     ("vit-small", "penalty as released"): ("C6", "v"),
-    ("vit-small", "noise"): ("C7", "P"),
+    ("vit-small", "noise"): ("C2", "P"),
 }  # of Figure 9: colour and mark
 
 
