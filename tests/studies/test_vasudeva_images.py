@@ -236,7 +236,7 @@ def test_figures_show_every_kind_and_what_is_published(study):
     words = [text.get_text() for text in drawing.legends[0].get_texts()]
     expected = {
         optimizer: ["SGD", "Adam"],
-        depth_heads: ["4 layers, 32 heads", "8 layers, 32 heads"],
+        depth_heads: ["depth 4, 32 heads", "depth 8, 32 heads"],
         flatness: [*flatness.WORDS.values(), "V, Table 2"],
         random_noise: ["ResNet-18, mean", "V, Table 4", "ViT-small, mean"],
         robustness: [robustness.named(*kind) for kind in robustness.LOOKS],

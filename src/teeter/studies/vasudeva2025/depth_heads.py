@@ -64,7 +64,7 @@ def figure(table: pd.DataFrame) -> Figure:
     found = table[["layers", "heads"]].drop_duplicates().to_numpy().tolist()
     usual = (8, 32) if has(table, "cifar10") else (2, 2)
     shapes = sorted((layers or usual[0], heads or usual[1], layers, heads) for layers, heads in found)
-    return curves(table, [(f"{a} layers, {b} heads", {"layers": c, "heads": d}) for a, b, c, d in shapes])
+    return curves(table, [(f"depth {a}, {b} heads", {"layers": c, "heads": d}) for a, b, c, d in shapes])
 
 
 STUDY = Study(

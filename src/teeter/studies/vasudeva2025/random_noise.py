@@ -93,7 +93,7 @@ def figure(table: pd.DataFrame) -> Figure:
             ends = [at - 0.12, at + 0.12]
             axes.plot(ends, [found.mean()] * 2, color=f"C{i}", label=None if k else f"{NAMES[model]}, mean")
             if has(table, "cifar10"):
-                label = None if i or k else "V, Table 4"
+                label = "V, Table 4" if i and k else None
                 axes.plot(ends, [TABLE_4[model, noise]] * 2, color="black", linestyle=":", label=label)
     axes.set_xlim(-0.5, 1.5)
     axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])

@@ -35,7 +35,7 @@ LOOKS = {
     ("vit-simple", ""): ("C4", "o"),
     ("vit-small", "penalty"): ("C5", "^"),
     ("vit-small", "penalty as released"): ("C6", "v"),
-    ("vit-small", "noise"): ("C7", "P"),
+    ("vit-small", "noise"): ("C2", "P"),
 }  # of Figure 9: colour and mark
 
 
@@ -176,6 +176,7 @@ def figure(table: pd.DataFrame) -> Figure:
     left.set_xticks(range(1 + len(families)), ["none", *families])
     left.set(xlabel="corruption", ylabel="accuracy, test set")
     logarithmic(right.set_xscale, last["sensitivity"])
+    right.tick_params(axis="x", which="minor", labelbottom=False)  # too many for so narrow a panel
     right.set(xlabel="sensitivity, training set", ylabel=words)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5)
     return drawing
