@@ -109,6 +109,13 @@ def test_a_run_is_the_same_alone_and_beside_others():
     assert "test_accuracy_low" not in alone[0]
 
 
+def test_an_interrupted_run_is_not_taken_for_a_whole_one(monkeypatch):
+    half = [Trained(None, [], 2, "interrupted", 0, 0)]
+    monkeypatch.setattr(adding, "train_stack", lambda *given, **more: half)
+    with pytest.raises(KeyboardInterrupt):
+        adding.run(Adder(0, **TINY))
+
+
 def test_the_embedding_is_that_of_numbers_alone():
     model = ModularAddition(p=5, dim=8, width=8)
     torch.nn.init.constant_(model.embedding.token.weight, 3.0)

@@ -10,6 +10,7 @@ from teeter import cube
 from teeter.data import SparseParity
 from teeter.studies.vasudeva2025 import sparse_parity as study
 from teeter.studies.vasudeva2025.sparse_parity import Spec
+from teeter.train import Trained
 
 ROWS = 101
 
@@ -77,6 +78,13 @@ def test_a_run_has_its_rows():
     assert all(row["target"] == pytest.approx(2 / 6) for row in found)
     together = study.run_all(study.SMOKE[:2], None)
     assert together[0][-1] == pytest.approx(found[-1], rel=1e-3, abs=1e-3)
+
+
+def test_an_interrupted_run_is_not_taken_for_a_whole_one(monkeypatch):
+    half = [Trained(None, [], 2, "interrupted", 0, 0)]
+    monkeypatch.setattr(study, "train_stack", lambda *given, **more: half)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(study.SMOKE[0])
 
 
 def run(seed=0, knows=60, near=60, rises=True, end=0.1, **other):
