@@ -87,10 +87,10 @@ def test_an_interrupted_run_is_not_taken_for_a_whole_one(monkeypatch):
         study.run(study.SMOKE[0])
 
 
-def run(seed=0, knows=60, near=60, rises=True, end=0.1, **other):
+def run(seed=0, knows=60, near=60, rises=1, end=0.1, **other):
     """Both accuracies jump from one half to 1 at row `knows`; sensitivity is at its end from row `near` on."""
     k = np.arange(ROWS)
-    before = 0.02 + (0.03 * k / ROWS if rises else 0)
+    before = 0.05 + 0.03 * k / ROWS * rises
     value = np.where(k >= near, end, before)
     columns = {
         "step": 100 * k,
@@ -125,20 +125,22 @@ def test_what_is_read_off_a_run():
     assert study.learned(away).lag == 31  # from the row after it on for good
 
 
-def test_a_rise_while_guessing():
-    assert study.rose(run()) is True
-    assert study.rose(run(knows=4)) is None  # four rows are no trend
-    assert study.rose(run(knows=5)) is True
-    assert study.rose(run(rises=False)) is False
+def test_the_trend_while_guessing():
+    assert study.trend(run()) == pytest.approx(1)
+    assert study.trend(run(knows=4)) is None  # four rows are no trend
+    assert study.trend(run(knows=5)) == pytest.approx(1)
+    assert study.trend(run(rises=0)) is None  # nor is what stays the same
     restless = run().assign(sensitivity=lambda rows: 0.02 + 0.05 * (rows.step % 200 == 0))
-    assert study.rose(restless) is False
+    assert abs(study.trend(restless)) < 0.1
+    falling = run().assign(sensitivity=lambda rows: 1 - rows.step / 1e5)
+    assert study.trend(falling) == pytest.approx(-1)
 
 
 def test_train_accuracy_ends_guessing_too():
     late = np.arange(ROWS) >= 30
-    memorised = run(rises=False).assign(sensitivity=lambda rows: np.where(late, rows.step / 1e5, 0.02))
-    assert study.rose(memorised) is True
-    assert study.rose(memorised.assign(train_accuracy=np.where(late, 0.9, 0.5))) is False
+    memorised = run(rises=0).assign(sensitivity=lambda rows: np.where(late, rows.step / 1e5, 0.02))
+    assert study.trend(memorised) > 0.5
+    assert study.trend(memorised.assign(train_accuracy=np.where(late, 0.9, 0.5))) is None
 
 
 def test_what_the_paper_says_is_reproduced_where_it_is_true():
@@ -150,7 +152,7 @@ def test_what_the_paper_says_is_reproduced_where_it_is_true():
     [
         ({"knows": 200}, [0]),
         ({"end": 0.12}, [1, 3]),
-        ({"rises": False}, [2]),
+        ({"rises": -1}, [2]),
         ({"near": 80}, [3]),
     ],
 )

@@ -228,6 +228,7 @@ DEPARTURES = [
 def figure(table: pd.DataFrame) -> Figure:
     """Above: when which curve raised its alarm, a line a run. Below: the mean lead over test accuracy."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     found = {variant: warned for variant in VARIANTS if (warned := _warned(table, variant)) is not None}
     drawing = Figure(figsize=(6.4, 6.6), layout="constrained")
@@ -249,14 +250,13 @@ def figure(table: pd.DataFrame) -> Figure:
         column[0].set_xlabel("epoch (grey: from memorised to grokked)", fontsize=8)
         column[1].axvline(0, color="0.5", linewidth=0.8)
         column[1].set_xlabel("epochs before the alarm of test accuracy\n(mean, 95 % interval over runs)", fontsize=8)
-        column[1].tick_params(axis="x", labelsize=7)
+        for axes in column:
+            axes.tick_params(axis="x", labelsize=7)
     panels[0][0].set(ylabel="run, by when it grokked", yticks=[])
     epoch_axis(panels[0][0], int(table.epoch.max()))
     names = list(SIGNALS.values())[1:]
     panels[1][0].set_yticks(range(1, len(SIGNALS)), names, fontsize=8)
     panels[1][0].set_ylim(len(SIGNALS) - 0.4, 0.4)
-    from matplotlib.lines import Line2D
-
     marks = [Line2D([], [], color=f"C{i}", marker=shapes[name], linestyle="") for i, name in enumerate(SIGNALS)]
     drawing.legend(marks, list(SIGNALS.values()), loc="outside lower center", ncols=3, fontsize=8)
     return drawing

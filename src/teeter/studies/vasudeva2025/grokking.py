@@ -238,6 +238,7 @@ def figure(table: pd.DataFrame) -> Figure:
             _shade(axes, courses, numbered=axes is column[0])
         column[0].set_title(f"{variant}: {len(courses)} of {len(runs)} runs grok", loc="left", fontsize=9)
         column[-1].set_xlabel("epoch")
+        column[-1].tick_params(axis="x", labelsize=8)
     for axes, (name, lines) in zip(panels[:, 0], _PANELS.items(), strict=True):
         axes.set_ylabel(name)
         if name in ("loss", "sensitivity"):
@@ -258,7 +259,7 @@ def epoch_axis(axes: Axes, last: int) -> None:
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     axes.set_xlim(0, last)
     ticks = [last * share for share in (0.01, 0.0625, 0.25, 0.5625)]
-    axes.set_xticks([0, *ticks, last], [f"{tick:,.0f}" for tick in (0, *ticks, last)], fontsize=7)
+    axes.set_xticks([0, *ticks, last], [f"{tick:,.0f}" for tick in (0, *ticks, last)])
     axes.minorticks_off()
 
 
