@@ -201,6 +201,8 @@ DEPARTURES = [
     "V shows a single run and reads the phases off by eye; here are several seeds, each with pairs and first weights "
     "of its own. How the phases are found, and what counts as a rise, a fall or flat, are our rules: V prints no "
     "number but the epochs. A run's epochs are compared with V's within a factor of one half to three halves.",
+    "That there is no circuit formation without a rise by half was settled after a look at the small tier, and moved "
+    "three of its verdicts: they are no test of that rule.",
     "The last rise by half is looked for with noise relative to each number's vector, sigma half its root mean square. "
     "V has no such measurement; the claim is V's reading of the rise (something forms), against the other (the vectors "
     "shrink, by weight decay, below a noise that stays the same).",
