@@ -115,13 +115,13 @@ def test_demo(teeter, monkeypatch, tmp_path):
 
 def test_a_demo_without_the_data_that_no_registry_has(teeter, monkeypatch, tmp_path):
     monkeypatch.setenv("TEETER_DATA", str(tmp_path))
-    language, functions = (STUDIES[name] for name in ("vasudeva2025/language", "hahn2024/functions"))
-    monkeypatch.setitem(functions.tiers, "small", functions.tiers["smoke"])
+    language = dataclasses.replace(STUDIES["vasudeva2025/language"], demo="small")
+    functions = dataclasses.replace(STUDIES["hahn2024/functions"], demo="smoke")
     monkeypatch.setattr("teeter.studies.STUDIES", {each.name: each for each in (language, functions)})
     code, out, err = teeter("demo", "--out", "shown")
     assert code == 0
     assert "vasudeva2025/language is left out: mrpc is in no package registry: put msr_paraphrase_train.txt" in err
-    assert "hahn2024/functions (small)" in out and out.splitlines()[-1] == "report: shown/index.html"
+    assert "hahn2024/functions (smoke)" in out and out.splitlines()[-1] == "report: shown/index.html"
 
 
 def test_demo_goes_on_where_data_cannot_be_had(teeter, monkeypatch, tmp_path):
