@@ -28,16 +28,8 @@ from teeter.data import subset
 from teeter.measure import Estimate
 from teeter.measure.stacked import stacked_norm
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import (
-    ARITHMETIC,
-    CONVERGED,
-    POSITIONS,
-    VARIANTS,
-    Learner,
-    device_here,
-    model_of,
-    worth_compiling,
-)
+from teeter.studies.devices import ARITHMETIC, device_here
+from teeter.studies.hahn2024.learning import CONVERGED, POSITIONS, VARIANTS, Learner, model_of, worth_compiling
 from teeter.studies.hahn2024.lengths import SHARPNESS
 from teeter.studies.hahn2024.nudged import answers, changes
 from teeter.studies.over_runs import POSITIVE, average, mean, unknown

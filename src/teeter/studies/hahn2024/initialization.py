@@ -35,7 +35,7 @@ from teeter.measure.arithmetic import computing_in
 from teeter.measure.changes import quarter_square
 from teeter.models import MODELS
 from teeter.perturb import BitFlip
-from teeter.studies.hahn2024.learning import device_here
+from teeter.studies.devices import device_here
 from teeter.studies.over_runs import share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train.state import own_randomness

@@ -28,20 +28,19 @@ from teeter.measure import Blowup
 from teeter.measure.stacked import stacked_blowup
 from teeter.models import MODELS
 from teeter.runs import Together
+from teeter.studies.devices import ARITHMETIC, device_here
 from teeter.train import BitStream, Job, Recipe, Stream, Trained, measures, train_many
 from teeter.train.measures import Measure
 from teeter.train.stack import Stacked
 from teeter.train.state import own_randomness
 
 __all__ = [
-    "ARITHMETIC",
     "CONVERGED",
     "FUNCTIONS",
     "POSITIONS",
     "VARIANTS",
     "Learner",
     "at_the_end",
-    "device_here",
     "kind_of",
     "learn",
     "model_of",
@@ -58,7 +57,6 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": cube.mean,
 }
 VARIANTS = {"text": "sum", "released": "concatenate"}  # and how positions come in
-ARITHMETIC = {"cuda": "tf32", "cpu": "float32"}
 CONVERGED = 1e-3  # the largest evaluation MSE of a run that counts (H 7.1)
 POSITIONS = ("embedding.position",)  # weights that H leaves out of theta
 _MANY, _SOME, _FEW = 65_536, 4096, 1024  # strings for the loss at the end and along the way, and for all else
@@ -111,10 +109,6 @@ def model_of(spec: Learner) -> nn.Module:
 def stream_of(spec: Learner, device: torch.device) -> Stream:
     """Fresh strings of n bits at every step."""
     return BitStream(zero_one(spec.function), spec.n, spec.batch, spec.seed, device)
-
-
-def device_here() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def worth_compiling(device: torch.device, work: float) -> bool:

@@ -28,7 +28,8 @@ from teeter.data import bit_strings
 from teeter.measure import Estimate
 from teeter.measure.stacked import stacked_answers
 from teeter.models import Encoder
-from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, device_here, together, zero_one
+from teeter.studies.devices import device_here
+from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, together, zero_one
 from teeter.studies.hahn2024.lengths import final_row
 from teeter.studies.over_runs import correlation, mean, rank_correlation
 from teeter.studies.study import Claim, Study

@@ -24,7 +24,8 @@ from teeter.measure import Estimate
 from teeter.measure.arithmetic import computing_in
 from teeter.models import MODELS
 from teeter.runs.execute import Rows
-from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, device_here, stream_of, together
+from teeter.studies.devices import device_here
+from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, stream_of, together
 from teeter.studies.hahn2024.length_generalization import AtLengths
 from teeter.studies.hahn2024.lengths import final_row
 from teeter.studies.over_runs import mean, share, slope

@@ -29,7 +29,8 @@ from teeter.measure import Estimate
 from teeter.measure.sharpness import Nudging
 from teeter.models import MODELS
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import ARITHMETIC, CONVERGED, POSITIONS, VARIANTS, device_here
+from teeter.studies.devices import ARITHMETIC, device_here
+from teeter.studies.hahn2024.learning import CONVERGED, POSITIONS, VARIANTS
 from teeter.studies.hahn2024.lengths import SHARPNESS
 from teeter.studies.hahn2024.nudged import answers, changes
 from teeter.studies.over_runs import FAR, correlation, mean, slope

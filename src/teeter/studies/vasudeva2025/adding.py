@@ -30,7 +30,7 @@ from teeter.models import MODELS
 from teeter.perturb import EmbeddingNoise, Inputs, Noise, Perturbation
 from teeter.perturb.noise import root_mean_square
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import device_here
+from teeter.studies.devices import device_here
 from teeter.studies.vasudeva2025.curves import rounded, squares
 from teeter.train import Recipe, Trained, bar, measures, train_stack
 from teeter.train.measures import Measure

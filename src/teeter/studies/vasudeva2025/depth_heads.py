@@ -48,7 +48,6 @@ CLAIMS = [
         0,
         furthest,
         tolerance=0.3,
-        resolution=0.3,
         strict=True,
     )
 ]

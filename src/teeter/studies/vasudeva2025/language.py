@@ -205,7 +205,7 @@ def _all(words: str, answer: Answer) -> Claim:
 
 def _even(words: str, answer: Answer) -> Claim:
     """Two kinds a factor of two apart at most: the first is a third to two thirds of both together."""
-    return Claim(words, 0.5, answer, tolerance=1 / 6, resolution=1 / 6, strict=True)
+    return Claim(words, 0.5, answer, tolerance=1 / 6, strict=True)
 
 
 CLAIMS = [

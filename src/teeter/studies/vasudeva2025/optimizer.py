@@ -37,7 +37,6 @@ CLAIMS = [
         0.15,
         beside({"optimizer": "adam"}, {"optimizer": "sgd"}),
         tolerance=0.15,
-        resolution=0.15,
         strict=True,
     )
 ]

@@ -99,10 +99,10 @@ def within(words: str, published: float, measure: Measured) -> Claim:
 
 
 def above(words: str, least: float, most: float, measure: Measured) -> Claim:
-    """That a number is above 0 where V prints none: the value is to lie between these, and its interval above 0."""
+    """That a number is above 0 where V prints none: all of its interval is to lie between these."""
     middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6)
     rule = f"{words} (rule: {least:g} to {most:g})"
-    return Claim(rule, middle, measure, tolerance=half, resolution=least, strict=True)
+    return Claim(rule, middle, measure, tolerance=half, strict=True)
 
 
 def by_model(table: pd.DataFrame) -> Figure:

@@ -25,7 +25,7 @@ from teeter.errors import UnknownName
 from teeter.measure import Estimate, Tally, TokenMap, sensitivity, token_map
 from teeter.models import MODELS
 from teeter.perturb import EmbeddingNoise
-from teeter.studies.hahn2024.learning import ARITHMETIC, device_here
+from teeter.studies.devices import ARITHMETIC, device_here
 from teeter.train import Diverged, Recipe, bar, shuffled, train
 from teeter.train.state import own_randomness
 

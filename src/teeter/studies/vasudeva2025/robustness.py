@@ -127,7 +127,6 @@ CLAIMS = [
             -0.7,
             foretold(severity),
             tolerance=0.3,
-            resolution=0.3,
             strict=True,
         )
         for severity in (1, 2)

@@ -25,7 +25,7 @@ from teeter.measure import Estimate
 from teeter.models import MODELS
 from teeter.perturb import BitFlip
 from teeter.runs import Together
-from teeter.studies.hahn2024.learning import device_here
+from teeter.studies.devices import device_here
 from teeter.studies.over_runs import POSITIVE, mean, share
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025.curves import first, rounded, squares

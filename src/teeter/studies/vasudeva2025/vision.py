@@ -28,6 +28,7 @@ from teeter.measure import Estimate
 from teeter.models import MODELS
 from teeter.perturb import InputNoise, PatchNoise
 from teeter.runs import Together
+from teeter.studies.devices import device_here
 from teeter.train import Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
 from teeter.train.state import own_randomness
 
@@ -40,7 +41,6 @@ __all__ = [
     "TOGETHER",
     "Seen",
     "Setting",
-    "device_here",
     "ends",
     "finals",
     "has",
@@ -108,10 +108,6 @@ class Seen:
     images: int = 0  # of the training set; 0: all
     layers: int = 0  # 0: as many as the model of that name has
     heads: int = 0
-
-
-def device_here() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def model_of(spec: Seen) -> nn.Module:

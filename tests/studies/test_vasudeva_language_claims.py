@@ -1,0 +1,231 @@
+"""Readers of pairs of texts: how runs are matched, and what the claims say of runs that were made by hand."""
+
+import dataclasses
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from teeter.studies.vasudeva2025 import language as study
+from teeter.studies.vasudeva2025 import reading
+from teeter.studies.vasudeva2025.language_rows import NUDGES, at_end, pick
+from teeter.studies.vasudeva2025.matching import matches
+
+
+def course(accuracies, values, data="mrpc", seed=0, frequent=0.6):
+    run = pd.DataFrame({"accuracy": accuracies, "sensitivity": values}).assign(data=data, seed=seed, frequent=frequent)
+    return run.assign(step=10 * run.index)
+
+
+def test_runs_are_matched_by_hand():
+    slow = course([0.5, 0.7, 0.795, 0.8, 0.78], [1, 2, 3, 4, 5])
+    fast = course([0.6, 0.77, 0.99, 1.0, 1.0], [10, 20, 30, 40, 50])
+    (found,) = matches(slow, fast)
+    assert (found.level, found.values, found.accuracies) == (0.8, (4, 20), (0.8, 0.77))
+    assert found.off == pytest.approx(0.03) and found.above == pytest.approx(0.2)
+    assert found.fair
+    (turned,) = matches(fast, slow.iloc[::-1])  # in whatever order
+    assert turned.values == (20, 4)
+    (last,) = matches(fast, fast)
+    assert last.values == (50, 50)  # the last of those at the level
+    (far,) = matches(slow, course([0.5, 0.99], [1, 2]))
+    assert far.off == pytest.approx(0.19) and not far.fair
+    (dull,) = matches(course([0.64], [1]), course([0.64], [2]))
+    assert dull.off == 0 and not dull.fair  # no more than a constant answer would
+    assert matches(slow, course([0.8], [1], seed=1)) == []
+
+
+def value_of(model, data, place, sigma2, split, what, variant, layers):
+    """As the paper and its released code have it, with both places alike."""
+    late = {"text-lstm": (0.5, 2.0), "gpt2": (0.8, 1.2)}.get(model, (1.0, 1.0))
+    start = {"roberta": 5.0, "roberta-relu": 2.0}.get(model, 1.0)
+    base = study.PUBLISHED.get((data, model), 0.05)
+    if what == "whole":
+        return study.WHOLE.get((data, model), 0.05)
+    factor = {"early": late[0], "late": late[1], "start": start}.get(what, 1.0)
+    return base * factor * (1 + 0.01 * (layers - 4) * (model == "roberta"))
+
+
+def everything(value=value_of, accuracy=0.95, tier="paper"):
+    """Runs that the given tier would make, at three steps."""
+    rows = []
+    for spec in study.STUDY.specs(tier):
+        common = dataclasses.asdict(spec) | {"finished": True, "frequent": 0.6, "relative": False}
+        for step, right in ((0, 0.5), (spec.steps // 2, 0.8), (spec.steps, accuracy)):
+            at = common | {"step": step, "seen": 32 * step, "accuracy": right}
+            kinds = [(n, "whole" if n.whole else "token", 0) for n in NUDGES]
+            if step == spec.steps:
+                parts = [(what, 0) for what in ("start", "text", "early", "late", "pooled")]
+                kinds += [(n, *part) for n in study.MAPS for part in [*parts, *(("position", k) for k in (1, 2, 3))]]
+            for n, what, position in kinds:
+                size = value(spec.model, spec.data, n.place, n.sigma2, n.split, what, spec.variant, spec.layers)
+                noise = {"place": n.place, "sigma2": n.sigma2, "split": n.split, "relative": n.relative}
+                size *= 1 + 0.01 * (spec.seed - 1)
+                rows.append(at | noise | {"what": what, "position": position, "sensitivity": size})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return everything()
+
+
+def verdicts(table):
+    return {claim.claim: claim.judge(table).verdict for claim in study.CLAIMS}
+
+
+def test_what_the_paper_says_is_reproduced_where_it_is_true(paper):
+    assert {words for words, verdict in verdicts(paper).items() if verdict != "reproduced"} == set()
+
+
+def changed(**only):
+    """As in the paper, but for one thing."""
+
+    def value(model, data, place, sigma2, split, what, variant, layers):
+        now = dict(place=place, sigma2=sigma2, split=split, what=what, variant=variant, layers=layers)
+        size = value_of(model, data, **now)
+        hit = model in only["models"] and all(now[name] == each for name, each in only.get("where", {}).items())
+        return only["to"](size) if hit else size
+
+    return value
+
+
+WORSE = [
+    ({"models": ["text-lstm"], "to": lambda v: 0.5 * v}, "MRPC, LSTM: sensitivity at the end, as in the text"),
+    ({"models": ["text-lstm"], "to": lambda v: 1e-4}, "LSTM above RoBERTa before training"),
+    ({"models": ["text-lstm"], "to": lambda v: 1e-4}, "LSTM above RoBERTa-ReLU at matched training accuracy"),
+    ({"models": ["gpt2"], "to": lambda v: 0.2}, "LSTM above GPT-2 at matched training accuracy"),
+    ({"models": ["gpt2"], "to": lambda v: 1e-4}, "GPT-2 above RoBERTa at matched training accuracy"),
+    ({"models": ["roberta-relu"], "to": lambda v: 2 * v}, "RoBERTa above RoBERTa-ReLU at matched training accuracy"),
+    (
+        {"models": ["roberta"], "where": {"sigma2": 4.0}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, variance 4",
+    ),
+    (
+        {"models": ["roberta"], "where": {"split": "valid"}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, validation set",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"place": "before", "variant": "text"}, "to": lambda v: 1e-4},
+        "LSTM above RoBERTa at matched training accuracy, both before LayerNorm",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"variant": "released"}, "to": lambda v: 1e-4},
+        "LSTM above RoBERTa at matched training accuracy, as released",
+    ),
+    (
+        {"models": ["roberta"], "where": {"place": "before"}, "to": lambda v: 0.2 * v},
+        "QQP, RoBERTa: noise before LayerNorm against after it (no prediction; yardstick: even)",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"what": "late"}, "to": lambda v: 0.1 * v},
+        "LSTM: last quarter of the tokens above the first",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "late"}, "to": lambda v: 3 * v},
+        "RoBERTa: last quarter of the tokens against the first",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "start"}, "to": lambda v: 0.1 * v},
+        "RoBERTa: <s> above all other tokens",
+    ),
+    (
+        {"models": ["roberta-relu"], "where": {"what": "start"}, "to": lambda v: 9 * v},
+        "<s> weighs less in RoBERTa-ReLU than in RoBERTa",
+    ),
+    (
+        {"models": ["roberta"], "where": {"layers": 12}, "to": lambda v: 0.5},
+        "LSTM above RoBERTa at matched training accuracy, at every depth",
+    ),
+    (
+        {"models": ["roberta"], "where": {"layers": 8}, "to": lambda v: 0.5 * v},
+        "RoBERTa: fewest layers below more layers, at matched training accuracy",
+    ),
+    (
+        {"models": ["text-lstm"], "where": {"layers": 12}, "to": lambda v: 3 * v},
+        "LSTM: sensitivity at the end, most layers over fewest (Figure 23: the same; rule: within a half)",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "whole"}, "to": lambda v: 2 * v},
+        "QQP, RoBERTa: sensitivity at the end, all tokens at once",
+    ),
+    (
+        {"models": ["roberta"], "where": {"what": "pooled", "place": "before"}, "to": lambda v: 2 * v},
+        "QQP, RoBERTa: sensitivity at the end, as released",
+    ),
+]
+
+
+@pytest.mark.parametrize(("only", "words"), WORSE, ids=[words for _, words in WORSE])
+def test_and_not_where_it_is_not(only, words):
+    (claim,) = (claim for claim in study.CLAIMS if claim.claim == words)
+    assert claim.judge(everything(changed(**only))).verdict == "not reproduced"
+
+
+def test_runs_that_do_not_match_decide_nothing(paper):
+    table = paper.copy()
+    table.loc[table["model"] == "text-lstm", "accuracy"] = 0.6  # it has learned nothing
+    found = {words: verdict for words, verdict in verdicts(table).items() if words.startswith("LSTM above")}
+    assert {verdict for words, verdict in found.items() if "matched" in words} == {"undecided"}
+    assert {verdict for words, verdict in found.items() if "before training" in words} == {"reproduced"}
+
+
+def test_three_seeds_of_one_data_set_are_too_few_for_an_order(paper):
+    found = verdicts(paper.loc[(paper["data"] == "mrpc") & (paper["layers"] == 4)])
+    assert found["LSTM above RoBERTa at matched training accuracy"] == "undecided"
+    assert {verdict for words, verdict in found.items() if "QQP" in words} == {"not run at this tier"}
+    assert found["RoBERTa: fewest layers below more layers, at matched training accuracy"] == "not run at this tier"
+    assert found["MRPC, LSTM: sensitivity at the end, as in the text"] == "reproduced"
+
+
+def test_of_made_up_pairs_nothing_is_said_of_mrpc():
+    found = verdicts(everything(tier="smoke"))
+    assert {verdict for words, verdict in found.items() if words.startswith(("MRPC", "QQP"))} == {"undecided"}
+
+
+def test_runs_that_diverged_do_not_count(paper):
+    table = paper.copy()
+    table.loc[(table["model"] == "text-lstm") & (table["seed"] == 0), "finished"] = False
+    assert len(at_end(table, "text-lstm")) == 4
+    assert {seed for _, seed in at_end(table, "text-lstm").index} == {1, 2}
+
+
+def test_a_choice_of_rows(paper):
+    here = pick(paper, "roberta", "before", 4.0)
+    assert {(row.data, row.seed, row.step) for row in here.itertuples()} == {
+        (data, seed, step)
+        for data, steps in (("mrpc", 12_000), ("qqp", 6_000))
+        for seed in range(3)
+        for step in (0, steps // 2, steps)
+    }
+    assert set(pick(paper, "roberta", layers=12)["data"]) == {"qqp"}
+    assert set(pick(paper, "text-lstm", variant="released")["variant"]) == {"released"}
+
+
+def test_the_paper_tier():
+    specs = study.STUDY.specs("paper")
+    table = pd.DataFrame(map(dataclasses.asdict, specs))
+    assert table.groupby(["data", "variant", "layers"]).size().to_dict() == {
+        ("mrpc", "text", 4): 12,
+        ("mrpc", "released", 4): 3,
+        ("qqp", "text", 4): 12,
+        ("qqp", "released", 4): 3,
+        ("qqp", "text", 8): 6,
+        ("qqp", "text", 12): 6,
+    }
+    assert set(table["model"]) == {"text-lstm", "roberta", "roberta-relu", "gpt2"}
+    assert set(table.loc[table["layers"] > 4, "model"]) == {"text-lstm", "roberta"}
+    assert {(spec.dim, spec.rate, spec.pairs) for spec in specs} == {(256, 1e-4, 10_000)}
+    assert {(spec.data, spec.length, spec.steps) for spec in specs} == {("mrpc", 128, 12_000), ("qqp", 80, 6_000)}
+    assert len(reading.looks_at(12_000)) == 25
+    assert (reading.BATCH, reading.HEADS, reading.WEIGHT_DECAY, reading.DRAWS) == (32, 8, 1e-4, 3)
+    assert {(nudge.sigma2, nudge.whole) for nudge in NUDGES} == {(15.0, False), (4.0, False), (0.5, True)}
+    for kind in (False, True):
+        assert {nudge.place for nudge in NUDGES if nudge.relative == kind} == {"after", "before"}
+    assert all(nudge in NUDGES for nudge in study.MAPS)
+
+
+def test_figures(paper):
+    assert isinstance(study.draw(paper), Figure)
+    alone = paper.loc[paper["data"] == "qqp"].assign(finished=False)  # nothing to draw
+    assert isinstance(study.draw(alone), Figure)
