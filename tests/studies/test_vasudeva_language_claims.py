@@ -62,7 +62,8 @@ def everything(value=value_of, accuracy=0.95, tier="paper"):
                 size = value(spec.model, spec.data, n.place, n.sigma2, n.split, what, spec.variant, spec.layers)
                 noise = {"place": n.place, "sigma2": n.sigma2, "split": n.split, "relative": n.relative}
                 size *= 1 + 0.01 * (spec.seed - 1)
-                rows.append(at | noise | {"what": what, "position": position, "sensitivity": size})
+                doubt = {"low": 0.999 * size, "high": 1.001 * size}
+                rows.append(at | noise | doubt | {"what": what, "position": position, "sensitivity": size})
     return pd.DataFrame(rows)
 
 
@@ -169,6 +170,17 @@ WORSE = [
 def test_and_not_where_it_is_not(only, words):
     (claim,) = (claim for claim in study.CLAIMS if claim.claim == words)
     assert claim.judge(everything(changed(**only))).verdict == "not reproduced"
+
+
+def test_measurements_that_overlap_tell_no_order(paper):
+    doubtful = paper.assign(low=0.0)
+    for words, verdict in verdicts(doubtful).items():
+        assert (verdict == "undecided") == (
+            "above RoBERTa" in words or "above GPT-2" in words or "fewest" in words[:20]
+        )
+    one, other = (pick(paper, model).query("data == 'qqp' and seed == 0") for model in ("text-lstm", "roberta"))
+    assert (study.above(one, other), study.above(other, one)) == ([True], [False])
+    assert study.above(one, other.assign(high=0.5)) == []
 
 
 def test_runs_that_do_not_match_decide_nothing(paper):
