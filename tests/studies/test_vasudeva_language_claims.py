@@ -35,7 +35,7 @@ def test_runs_are_matched_by_hand():
     assert matches(slow, course([0.8], [1], seed=1)) == []
 
 
-def value_of(model, data, place, sigma2, split, what, variant, layers):
+def value_of(model, data, place, sigma2, split, what, variant, layers, relative):
     """As the paper and its released code have it, with both places alike."""
     late = {"text-lstm": (0.5, 2.0), "gpt2": (0.8, 1.2)}.get(model, (1.0, 1.0))
     start = {"roberta": 5.0, "roberta-relu": 2.0}.get(model, 1.0)
@@ -59,8 +59,8 @@ def everything(value=value_of, accuracy=0.95, tier="paper"):
                 parts = [(what, 0) for what in ("start", "text", "early", "late", "pooled")]
                 kinds += [(n, *part) for n in maps for part in [*parts, *(("position", k) for k in (1, 2, 3))]]
             for n, what, position in kinds:
-                size = value(spec.model, spec.data, n.place, n.sigma2, n.split, what, spec.variant, spec.layers)
                 noise = {"place": n.place, "sigma2": n.sigma2, "split": n.split, "relative": n.relative}
+                size = value(spec.model, spec.data, what=what, variant=spec.variant, layers=spec.layers, **noise)
                 size *= 1 + 0.01 * (spec.seed - 1)
                 doubt = {"low": 0.999 * size, "high": 1.001 * size}
                 rows.append(at | noise | doubt | {"what": what, "position": position, "sensitivity": size})
@@ -83,8 +83,9 @@ def test_what_the_paper_says_is_reproduced_where_it_is_true(paper):
 def changed(**only):
     """As in the paper, but for one thing."""
 
-    def value(model, data, place, sigma2, split, what, variant, layers):
+    def value(model, data, place, sigma2, split, what, variant, layers, relative):
         now = dict(place=place, sigma2=sigma2, split=split, what=what, variant=variant, layers=layers)
+        now |= {"relative": relative}
         size = value_of(model, data, **now)
         hit = model in only["models"] and all(now[name] == each for name, each in only.get("where", {}).items())
         return only["to"](size) if hit else size
@@ -98,6 +99,14 @@ WORSE = [
     ({"models": ["text-lstm"], "to": lambda v: 1e-4}, "LSTM above RoBERTa-ReLU at matched training accuracy"),
     ({"models": ["gpt2"], "to": lambda v: 0.2}, "LSTM above GPT-2 at matched training accuracy"),
     ({"models": ["gpt2"], "to": lambda v: 1e-4}, "GPT-2 above RoBERTa at matched training accuracy"),
+    (
+        {"models": ["gpt2"], "where": {"relative": True}, "to": lambda v: 0.2},
+        "LSTM above GPT-2 at matched training accuracy, noise relative",
+    ),
+    (
+        {"models": ["gpt2"], "where": {"relative": True}, "to": lambda v: 1e-4},
+        "GPT-2 above RoBERTa at matched training accuracy, noise relative",
+    ),
     ({"models": ["roberta-relu"], "to": lambda v: 2 * v}, "RoBERTa above RoBERTa-ReLU at matched training accuracy"),
     (
         {"models": ["roberta"], "where": {"sigma2": 4.0}, "to": lambda v: 0.5},

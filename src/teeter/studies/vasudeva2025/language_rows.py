@@ -28,12 +28,17 @@ LSTM, ROBERTA, RELU, GPT2 = "text-lstm", "roberta", "roberta-relu", "gpt2"
 NAMES = {LSTM: "LSTM", ROBERTA: "RoBERTa", RELU: "RoBERTa-ReLU", GPT2: "GPT-2"}
 STRONG, WEAK, ALL_TOKENS = 15.0, 4.0, 0.5  # variances
 MAIN = (Nudge("train", "after", STRONG), Nudge("train", "before", STRONG))
-MEANWHILE = (*MAIN, Nudge("train", "after", WEAK), Nudge("valid", "after", STRONG))  # at every measured step
+MEANWHILE = (  # at every measured step
+    *MAIN,
+    Nudge("train", "after", WEAK),
+    Nudge("valid", "after", STRONG),
+    Nudge("train", "after", STRONG, relative=True),
+)
 NUDGES = (  # and at the last
     *MEANWHILE,
     Nudge("train", "before", WEAK),
     Nudge("valid", "before", STRONG),
-    *(Nudge("train", place, STRONG, relative=True) for place in ("after", "before")),
+    Nudge("train", "before", STRONG, relative=True),
     *(Nudge("train", place, ALL_TOKENS, whole=True) for place in ("after", "before")),
 )
 MAPS = MEANWHILE[:3]  # of every token, at the last step
