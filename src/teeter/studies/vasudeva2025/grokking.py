@@ -167,7 +167,7 @@ def _claims(variant: str) -> list[Claim]:
             0,
             lambda table: mean([each.hidden_norm_fall for each in _courses(table, variant)], (-1, 1)),
             tolerance=0.1,
-            resolution=0.1,
+            strict=True,
         ),
         one(
             "noise reduction: share whose sensitivity rises by half, then falls by a quarter",

@@ -293,7 +293,7 @@ def _attended(setting: Setting, variant: str = "text", each: bool = False) -> Cl
 def _sensitivity(setting: Setting) -> Claim:
     most = max(both(setting, SIZES[setting], LENGTH).values())
     words = f"{label(setting)}: sensitivity (nearer to the {safer(setting)} reader's 0 than to the other's {most:.4f})"
-    return Claim(words, 0.0, at_the_end("sensitivity", setting), tolerance=most / 2, resolution=most / 4)
+    return Claim(words, 0.0, at_the_end("sensitivity", setting), tolerance=most / 2, strict=True)
 
 
 CLAIMS = [
