@@ -38,7 +38,7 @@ BATCH, HEADS, WEIGHT_DECAY = 32, 8, 1e-4  # appendix D
 DRAWS = 3  # at each token of a map, as in the released scripts
 _PROBED, _MAPPED, _ROUNDS = 2048, 8, 4  # texts measured, one in how many is mapped, nudges of each text at the end
 _SEED = 5_000_000  # of noise and of which texts are measured: no run's own
-_AT_ONCE = 512  # texts in a forward
+_AT_ONCE = 1024  # texts in a forward
 
 
 @dataclass(frozen=True)
