@@ -307,8 +307,8 @@ CLAIMS = [
 
 DEPARTURES = [
     "The paper gives no loss, rate, number of epochs or scale of the first weights. Ours: logistic loss, rate 0.2 (1 "
-    "is unstable at (3,7,1,28)), 300 epochs, standard deviation 0.01. `squared`, `mean` and `adam` show what hangs on "
-    "such choices; the paper names SGD, so `adam` is against its text.",
+    "is unstable at (3,7,1,28)), 300 epochs, standard deviation 0.01. `squared`, `mean` and `adam` show, in three "
+    "settings, what hangs on such choices; the paper names SGD, so `adam` is against its text.",
     "U has T x d entries, as the inner product of Eq. 3 needs, not d x d.",
     "The size of the vocabulary is that which the tables imply (59, 69, or 75 for m = 36; see synthetic-tables), and "
     "(1,32,7,33) stands for what we think (1,32,7,36) was. Both, and (3,7,1,28), have a single irrelevant token.",
