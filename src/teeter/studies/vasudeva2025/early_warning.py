@@ -207,7 +207,8 @@ def _claims(variant: str) -> list[Claim]:
             f"random labels: share of runs whose sensitivity rises by half after memorising (no circuit forms: 0){of}",
             0,
             _risen(variant),
-            **rule,
+            tolerance=0.25,
+            strict=True,
         ),
     ]
 
