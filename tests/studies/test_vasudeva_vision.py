@@ -139,7 +139,7 @@ def test_rows_of_a_run_and_the_same_again():
     assert rows[2]["train_loss"] < rows[0]["train_loss"]
     assert rows[3] == {"about": "fate", "fate": "done"}
     noises = [(row["noise"], row["sigma2"]) for row in rows[4:12]]
-    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("whole", 0.025), ("scattered", 1.0)]
+    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("scattered", 1.0), ("whole", 0.025)]
     assert [row["rho"] for row in rows[-2:]] == [0.005, 0.05]
     assert rows[-1]["shop"] > rows[-2]["shop"] > 0 and 1 >= rows[-1]["shpred"] >= rows[-2]["shpred"] >= 0
     assert rows[0]["frequent"] == pytest.approx(0.1, abs=0.05)

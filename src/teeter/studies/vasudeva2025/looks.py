@@ -6,7 +6,7 @@ computed once, and are what accuracy, loss and all sensitivities start from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -65,14 +65,17 @@ def look(
     return of
 
 
-def noises(model: nn.Module, x: Tensor, patch: int, sigma2: float, whole: float) -> Iterator[dict[str, Any]]:
-    """Noise on a patch, at several variances, on the whole image, and as the released code has it: scattered, and
-    multiplied by the variance in place of its root."""
+def noises(
+    model: nn.Module, x: Tensor, patch: int, sigma2: float, levels: Sequence[float] = LEVELS, whole: float | None = None
+) -> Iterator[dict[str, Any]]:
+    """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has it:
+    scattered, and multiplied by the variance in place of its root."""
     kinds: list[tuple[str, float, Perturbation]] = [
-        *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in LEVELS),
-        ("whole", whole, InputNoise(whole)),
+        *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in levels),
         ("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)),
     ]
+    if whole is not None:
+        kinds.append(("whole", whole, InputNoise(whole)))
     clean = outputs(model, x)
     for kind, variance, noise in kinds:
         times = FINER if (kind, variance) == ("patch", sigma2) else 1

@@ -6,8 +6,8 @@ text nor released code augments them. V gives no number of epochs, but says that
 comparable: comparisons are made at the end, as in V, and where all models have the same accuracy (`matching`).
 
 A run gives rows about five things, told apart by their column `about`: "epoch" (accuracy, loss and sensitivity while it
-is trained), "fate" (whether it came to its end), and then "noise" (sensitivity by kind and variance of the noise),
-"weights" (sharpness, V 7.2) and "corruption" (accuracy on corrupted test images, V 7.1; of CIFAR-10 alone). A run that
+is trained), "fate" (whether it came to its end), and then "noise" (sensitivity by kind and variance of the noise), and
+of CIFAR-10 "weights" (sharpness, V 7.2) and "corruption" (accuracy on corrupted test images, V 7.1). A run that
 diverges has no rows of the last three.
 """
 
@@ -65,15 +65,17 @@ class Setting:
     patch: int
     sigma2: float
     batch: int = 100
-    whole: float = 0.025  # the variance of noise on all pixels (A.2)
+    whole: float | None = None  # the variance of noise on all pixels (A.2)
+    levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
+    weights: bool = False  # whether they are nudged too (7.2)
 
 
 SETTINGS = {
     "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
     "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
-    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0),
+    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, whole=0.025, levels=LEVELS, weights=True),
     "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
-    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20),
+    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, whole=0.025, levels=LEVELS, weights=True),
 }
 # Of every kind of model one that scikit-learn's digits (8 x 8) can be learned with in seconds.
 TINY: dict[str, dict[str, Any]] = {
@@ -199,8 +201,8 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
     rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
-    rows += noises(model, x[shown], setting.patch, setting.sigma2, setting.whole)
-    rows += sharpnesses(model, x[shown])
+    rows += noises(model, x[shown], setting.patch, setting.sigma2, setting.levels, setting.whole)
+    rows += sharpnesses(model, x[shown]) if setting.weights else []
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
