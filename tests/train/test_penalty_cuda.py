@@ -6,7 +6,7 @@ from torch import nn
 
 from teeter import perturb
 from teeter.integrations.progress import ProgressMeasure
-from teeter.train import Recipe, SensitivityPenalty, add_noise, shuffled, train
+from teeter.train import SensitivityPenalty, add_noise
 from teeter.train.draws import draw
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -44,25 +44,3 @@ def test_measuring_in_training():
     measure.begin(model)
     assert 0 <= measure.at(1, model)["sensitivity"] <= 1
     assert torch.equal(torch.cuda.get_rng_state(), before) and model.training
-
-
-@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
-@pytest.mark.parametrize("norm", [False, True])
-def test_a_recorded_step_with_a_penalty_is_the_step(norm, monkeypatch):
-    replay, launched = torch.cuda.CUDAGraph.replay, []
-    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda graph: launched.append(1) or replay(graph))
-    images, labels, made = IMAGES.cuda().double(), (torch.arange(64) % 3).cuda(), []
-    for compile in (False, True):
-        torch.manual_seed(0)
-        parts = [nn.BatchNorm2d(3)] if norm else []
-        model = nn.Sequential(*parts, nn.Flatten(), nn.Linear(192, 16), nn.Tanh(), nn.Linear(16, 3)).double().cuda()
-        recipe = Recipe(30, 16, "sgd", 0.1, 0.0, loss="cross-entropy")
-        penalty = SensitivityPenalty(PATCH, 0.25, seed=1)
-        stream = shuffled(images, labels, 16, seed=0)
-        made.append(train(model, stream, recipe, every=10, penalty=penalty, compile=compile))
-        assert penalty.step == 30
-    assert len(launched) == 30
-    for one, other in zip(made[0].rows[1:], made[1].rows[1:], strict=True):
-        assert one == pytest.approx(other, rel=1e-5)
-    for one, other in zip(made[0].model.parameters(), made[1].model.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)

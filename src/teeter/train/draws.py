@@ -15,13 +15,11 @@ _APART = 1 << 63  # training never shares a hash with a measurement of the same 
 _TOKEN, _NOISE = 0, 1
 
 
-def draw(
-    perturbation: Perturbation, inputs: Inputs, row: Tensor, *, seed: int, step: int | Tensor
-) -> tuple[Noise, Tensor]:
+def draw(perturbation: Perturbation, inputs: Inputs, row: Tensor, *, seed: int, step: int) -> tuple[Noise, Tensor]:
     """One token of every row, uniformly among those there are, and the noise for it; and whether a row has any.
 
     `row` numbers the rows. What one gets is a pure function of (seed, step, its number), so that a batch that comes in
-    parts is nudged as it would be in one. The step may be a tensor of one number, where a recording reads it.
+    parts is nudged as it would be in one.
 
     >>> from teeter.perturb import BitFlip
     >>> noise, there = draw(BitFlip(), torch.ones(4, 10), torch.arange(4), seed=0, step=3)
@@ -33,8 +31,4 @@ def draw(
     there, row = perturbation.positions(inputs).to(place), row.to(place)
     rank = (counter.uniform(_APART + (seed << 1) + _TOKEN, step, row) * there.sum(1)).long()
     token = (there.cumsum(1) <= rank.unsqueeze(1)).sum(1).clamp_max(there.shape[1] - 1)
-    return Noise(_APART + (seed << 1) + _NOISE, row, token, _as_many(row, step)), there.any(1)
-
-
-def _as_many(row: Tensor, step: int | Tensor) -> Tensor:
-    return step.expand_as(row) if isinstance(step, Tensor) else torch.full_like(row, step)
+    return Noise(_APART + (seed << 1) + _NOISE, row, token, torch.full_like(row, step)), there.any(1)

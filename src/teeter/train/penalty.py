@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.perturb import InputNoise, Inputs, PatchNoise, PatchReplace, Perturbation
+from teeter.perturb import Inputs, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
 
@@ -43,8 +43,6 @@ class SensitivityPenalty:
     The nudged run is in whatever mode the model is in. Dropout draws a mask of its own there, so that what dropout
     changes is penalised as well, as in V's code. BatchNorm normalises the nudged batch by its own statistics, and its
     running averages see only the clean one.
-
-    On a GPU, `train(..., compile=True)` also compiles and records the steps of one that is `recordable`.
     """
 
     def __init__(
@@ -67,22 +65,9 @@ class SensitivityPenalty:
         self._check(strength)
 
     def __call__(
-        self,
-        model: Callable[[Any], Any],
-        inputs: Inputs,
-        outputs: Any,
-        *,
-        step: int | Tensor | None = None,
-        start: int = 0,
+        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, *, step: int | None = None, start: int = 0
     ) -> Tensor:
-        """The penalty of a batch: a scalar to add to the loss. Row r counts as row `start` + r of the step.
-
-        A step that is a tensor is read on the device, and not counted: whoever records one counts for itself.
-        """
-        if isinstance(step, Tensor):
-            if self.schedule is not None:
-                raise InputError("a strength with a schedule follows the step, which has to be a plain number")
-            return self.strength * self._distance(model, inputs, outputs, step, start)
+        """The penalty of a batch: a scalar to add to the loss. Row r counts as row `start` + r of the step."""
         step = self._next(step)
         factor = self.factor(step)
         if factor == 0:
@@ -108,12 +93,6 @@ class SensitivityPenalty:
             return loss
         return (1 - factor) * loss + factor * self._distance(model, inputs, outputs, step, start)
 
-    @property
-    def recordable(self) -> bool:
-        """Whether steps with it can be compiled, and recorded: what changes from one to the next is the noise alone,
-        and what is nudged is what goes into the model, not a part of it."""
-        return self.schedule is None and isinstance(self.perturbation, PatchNoise | PatchReplace | InputNoise)
-
     def factor(self, step: int) -> float:
         """The strength at a step."""
         return self._check(self.strength * (1.0 if self.schedule is None else float(self.schedule(step))))
@@ -134,9 +113,7 @@ class SensitivityPenalty:
             raise InputError(f"a strength is a number of at least 0, got {strength}")
         return strength
 
-    def _distance(
-        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int
-    ) -> Tensor:
+    def _distance(self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int, start: int) -> Tensor:
         clean = _logits(outputs)
         row = torch.arange(start, start + count(inputs), device=device_of(inputs))
         noise, there = draw(self.perturbation, inputs, row, seed=self.seed, step=step)

@@ -64,7 +64,6 @@ class Run:
         self.rate = torch.tensor(recipe.rate, device=self.device)  # where a recording reads it
         rate = self.rate if self.record else recipe.rate
         self.optimizer = make_optimizer(recipe.optimizer, self.trained, rate, recipe.weight_decay)
-        self.place = torch.zeros((), dtype=torch.int64, device=self.device)  # of the penalty's steps, likewise
         self.latest = torch.zeros(2, dtype=torch.float64, device=self.device)
         # The loss and the penalty of every batch since the last row: on the device, so that no step waits for it.
         self.seen = torch.zeros(2, self.longest, dtype=torch.float64, device=self.device)
@@ -77,10 +76,6 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate.fill_(rate) if self.record else rate
         if self.recorded is not None:
-            if self.penalty is not None:  # a recording draws by the step that it reads
-                counting = cast(Any, self.penalty)
-                self.place.fill_(counting.step)
-                counting.step += 1
             self.recorded(self._once, self._changing, cast(Tensor, inputs), targets)
         else:
             self._once(inputs, targets)
@@ -103,7 +98,7 @@ class Run:
                 raise InputError(f"a model returns a tensor, or has it as .logits, got {type(answer).__name__}")
             loss = total = LOSSES[recipe.loss](outputs, targets)
             if self.penalty is not None:
-                extra = self._extra(inputs, outputs)
+                extra = self.penalty(self.model, inputs, outputs)
                 if not isinstance(extra, Tensor) or extra.numel() != 1:
                     raise InputError(f"a penalty is a tensor of one number, got {extra!r}")
                 self.latest[1] = extra.detach()
@@ -114,12 +109,6 @@ class Run:
             clip_grad_norm_(self.trained, recipe.clip)
         self.optimizer.step()
         self.latest[0] = loss.detach()
-
-    def _extra(self, inputs: Inputs, outputs: Tensor) -> Tensor:
-        penalty = cast(Any, self.penalty)
-        if self.record:
-            return penalty(self.forward, inputs, outputs, step=self.place)
-        return penalty(self.model, inputs, outputs)
 
     @property
     def has_row(self) -> bool:
