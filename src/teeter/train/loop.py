@@ -71,7 +71,7 @@ def train(
 
     The model is put into training mode, unless it is in it already: then parts that are not stay so. `compile` sends
     the forward and backward pass through torch.compile, and on a GPU the whole step is then launched as one CUDA graph
-    (unless there is a penalty, or inputs come by name), in which nothing may wait for the device; a word such as
+    (unless there is a penalty that is not `recorded`, or inputs come by name), in which nothing may wait for the device; a word such as
     "default" or "reduce-overhead" is a mode of torch.compile alone.
     `progress(step, steps, row)` is told before the first step and after every one, with the latest row.
 
@@ -88,7 +88,8 @@ def train(
     batch = stream(0)
     device = checked(model, batch, recipe, measures, keep)
     longest = max(later - earlier for earlier, later in pairwise(marks))
-    record = compile is True and device.type == "cuda" and penalty is None and isinstance(batch[0], Tensor)
+    still = penalty is None or getattr(penalty, "recorded", False)
+    record = compile is True and device.type == "cuda" and still and isinstance(batch[0], Tensor)
     run = Run(model, recipe, device, _forward(model, compile), penalty, longest, record)
     identity = {} if folder is None else _identity(run, batch, marks, measures, seed, compile)
 
