@@ -15,7 +15,9 @@ _APART = 1 << 63  # training never shares a hash with a measurement of the same 
 _TOKEN, _NOISE = 0, 1
 
 
-def draw(perturbation: Perturbation, inputs: Inputs, row: Tensor, *, seed: int, step: int | Tensor) -> tuple[Noise, Tensor]:
+def draw(
+    perturbation: Perturbation, inputs: Inputs, row: Tensor, *, seed: int, step: int | Tensor
+) -> tuple[Noise, Tensor]:
     """One token of every row, uniformly among those there are, and the noise for it; and whether a row has any.
 
     `row` numbers the rows, and the step may be a tensor beside them. What one gets is a pure function of (seed, step, its number), so that a batch that comes in

@@ -119,7 +119,7 @@ def train(
 
 
 def _forward(model: nn.Module, compile: bool | str) -> Callable[[Any], Any]:
-    """What a batch goes through in training; measures and penalties, which may nudge its parts, see the model."""
+    """What a batch goes through in training; measures, and penalties that nudge its parts, see the model."""
     if not compile:
         return model
     return torch.compile(model, dynamic=False, mode=compile if isinstance(compile, str) else None)

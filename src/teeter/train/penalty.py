@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.perturb import Inputs, Perturbation
+from teeter.perturb import InputNoise, Inputs, PatchNoise, PatchReplace, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
 
@@ -60,7 +60,9 @@ class SensitivityPenalty:
         recorded: bool = False,
     ) -> None:
         if recorded and schedule is not None:
-            raise InputError("a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out")
+            raise InputError(
+                "a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out"
+            )
         if distance not in _DISTANCES:
             raise InputError(f"the distance is 'mse' or 'kl', got {distance!r}")
         if gradient not in ("both", "stop"):
@@ -108,6 +110,11 @@ class SensitivityPenalty:
             return loss
         return (1 - factor) * loss + factor * self._distance(model, inputs, outputs, step, start)
 
+    @property
+    def of_inputs(self) -> bool:
+        """Whether what is nudged goes into the model, and is no part of it: then a compiled model may be asked too."""
+        return isinstance(self.perturbation, PatchNoise | PatchReplace | InputNoise)
+
     def factor(self, step: int) -> float:
         """The strength at a step."""
         return self._check(self.strength * (1.0 if self.schedule is None else float(self.schedule(step))))
@@ -129,7 +136,9 @@ class SensitivityPenalty:
             raise InputError(f"a strength is a number of at least 0, got {strength}")
         return strength
 
-    def _distance(self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int) -> Tensor:
+    def _distance(
+        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int
+    ) -> Tensor:
         clean = _logits(outputs)
         row = torch.arange(start, start + count(inputs), device=device_of(inputs))
         noise, there = draw(self.perturbation, inputs, row, seed=self.seed, step=step)

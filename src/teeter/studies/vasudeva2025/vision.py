@@ -29,7 +29,7 @@ from teeter.models import MODELS
 from teeter.perturb import PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
-from teeter.studies.vasudeva2025.looks import LEVELS, SEVERITIES, fit, look, noises, outputs, sharpnesses
+from teeter.studies.vasudeva2025.looks import DRAWS, LEVELS, RHOS, SEVERITIES, fit, look, noises, outputs, sharpnesses
 from teeter.studies.vasudeva2025.matching import at_level
 from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, shuffled, train
 from teeter.train.state import own_randomness
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "DRAWS",
     "FAMILIES",
     "LEVELS",
+    "RHO",
     "SETTINGS",
+    "SEVERITIES",
     "TOGETHER",
     "Seen",
     "Setting",
@@ -89,6 +92,7 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
+RHO = RHOS[0]  # of the text
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
 # Images, at most: of the training set, on which accuracy and sensitivity are measured, and of the test set.
 TRAINED, TESTED = 10_000, 5_000
@@ -164,7 +168,8 @@ def _penalty(spec: Seen) -> SensitivityPenalty | None:
     if spec.training not in strengths:
         raise UnknownName("training", spec.training, strengths)
     strength, setting = strengths[spec.training], SETTINGS[spec.data]
-    return SensitivityPenalty(PatchNoise(setting.patch, setting.sigma2), strength, seed=spec.seed) if strength else None
+    noise = PatchNoise(setting.patch, setting.sigma2)
+    return SensitivityPenalty(noise, strength, seed=spec.seed, recorded=True) if strength else None
 
 
 def marks(epochs: int) -> list[int]:
