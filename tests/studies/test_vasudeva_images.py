@@ -266,6 +266,10 @@ def test_figures_show_every_kind_and_what_is_published(study):
         robustness: [robustness.named(*kind) for kind in robustness.LOOKS],
     }.get(study, ["DenseNet-121", "ResNet-18", "ConvMixer", "ViT-small", "ViT-simple"])
     assert sorted(words) == sorted(expected)
+    title = drawing.get_suptitle()
+    assert ("V, at the end" in title) == (study is cifar10) and ("accuracy on the training set, 1.000" in title) == (
+        study in (cifar10, fashion, mnist, svhn, optimizer, depth_heads)
+    )
 
 
 @pytest.mark.parametrize("study", [cifar10, fashion, svhn])

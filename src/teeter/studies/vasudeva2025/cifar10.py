@@ -7,6 +7,8 @@ images into patches as ViTs do: if it is as sensitive as the CNNs are, then patc
 
 from __future__ import annotations
 
+from functools import partial
+
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025.over_epochs import NAMES, beside, by_model, printed, within
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
@@ -69,7 +71,7 @@ STUDY = Study(
     revision=2,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=by_model,
+    figure=partial(by_model, published=("cifar10", PUBLISHED)),
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,

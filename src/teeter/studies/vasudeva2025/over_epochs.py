@@ -117,14 +117,18 @@ def above(words: str, least: float, most: float, measure: Measured) -> Claim:
     return Claim(rule, middle, measure, tolerance=half, strict=True)
 
 
-def by_model(table: pd.DataFrame) -> Figure:
-    """`curves`, a line a model."""
-    there = set(table["model"])
-    return curves(table, [(name, {"model": model}) for model, name in NAMES.items() if model in there])
+def by_model(table: pd.DataFrame, published: tuple[str, dict[str, float]] | None = None) -> Figure:
+    """`curves`, a line a model; what is published of those images is drawn beside."""
+    there = [model for model in NAMES if model in set(table["model"])]
+    values = published[1] if published is not None and has(table, published[0]) else {}
+    return curves(table, [(NAMES[model], {"model": model}) for model in there], [values.get(model) for model in there])
 
 
-def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> Figure:
-    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match."""
+def curves(
+    table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]], published: Sequence[float | None] = ()
+) -> Figure:
+    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match.
+    A sensitivity that is published of a kind is a dotted line."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 5.6), layout="constrained")
@@ -142,12 +146,14 @@ def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> 
             dots = of(same, **kind)
             axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
         axes.set_ylabel(label)
+    for i, value in enumerate(published):
+        if value is not None:
+            panels[1, 1].axhline(value, color=f"C{i}", linestyle=":", linewidth=1)
     logarithmic(panels[1, 1].set_yscale, rows["sensitivity"])
     for axes in panels[1]:
         axes.set_xlabel("epoch")
     drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))
-    if len(same):
-        level = same["level"].iloc[0]
-        words = f"dots: runs compared at equal accuracy on the training set, {level:.3f}"
-        drawing.suptitle(words, fontsize=9)
+    said = [f"dots: at equal accuracy on the training set, {same['level'].iloc[0]:.3f}"] if len(same) else []
+    said += ["dotted: V, at the end"] if any(published) else []
+    drawing.suptitle("; ".join(said), fontsize=9)
     return drawing

@@ -6,6 +6,8 @@ package: the paper tier runs where the user's own files are (docs/data.md).
 
 from __future__ import annotations
 
+from functools import partial
+
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import beside, by_model, printed, within
@@ -46,7 +48,7 @@ STUDY = Study(
     revision=2,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=by_model,
+    figure=partial(by_model, published=("svhn", PUBLISHED)),
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,

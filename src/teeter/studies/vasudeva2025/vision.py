@@ -94,7 +94,8 @@ TINY: dict[str, dict[str, Any]] = {
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
 RHO = RHOS[0]  # of the text
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
-# Images, at most: of the training set, on which accuracy and sensitivity are measured, and of the test set.
+# Images, at most: of the training set, on which accuracy and sensitivity are measured (a half where a run has but a
+# part of the set), and of the test set.
 TRAINED, TESTED = 10_000, 5_000
 _EACH, _ROWS = 10, 8  # a row after each of the first epochs, and about so many more
 
@@ -184,7 +185,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     (x, y), test = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
     epoch = max(len(x) // setting.batch, 1)
-    shown = data.subset(len(x), TRAINED, seed=1).to(device)
+    shown = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
     frequent = float(y.bincount().max()) / len(y)
     with bar() as progress:
         try:
