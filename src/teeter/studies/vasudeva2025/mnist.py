@@ -36,7 +36,8 @@ DEPARTURES = [
     "stands as published.",
     "Sensitivity is estimated from one patch, drawn at random, of each of 10,000 training images, where V takes every "
     "patch of 18,000 five times. Accuracy and loss are of the same images, those on the test set of 5,000.",
-    "Epochs are not given either: 30, with three seeds; at the small tier 3,000 images. On a GPU training is in bf16 "
+    "Epochs are not given either: 30, with three seeds; at the small tier 3,000 images in "
+    "batches of 10. On a GPU training is in bf16 "
     "and measuring in float32 (convolutions in tf32). The smoke tier has scikit-learn's digits.",
 ]
 

@@ -47,6 +47,7 @@ __all__ = [
     "TOGETHER",
     "Seen",
     "Setting",
+    "batch_of",
     "ends",
     "finals",
     "has",
@@ -148,11 +149,16 @@ def _which(spec: Seen, split: str, there: int) -> Tensor:
     return data.subset(there, limit, seed=0)
 
 
+def batch_of(spec: Seen) -> int:
+    """V's, or a fifth of it where there are few images: their epochs would be too few steps to learn anything in."""
+    return SETTINGS[spec.data].batch // (5 if spec.images else 1)
+
+
 def _recipe(spec: Seen, epoch: int, device: torch.device) -> Recipe:
     rate = spec.rate * (1 - PENALTY) if spec.training == "penalty as released" else spec.rate
     return Recipe(
         steps=spec.epochs * epoch,
-        batch=SETTINGS[spec.data].batch,
+        batch=batch_of(spec),
         optimizer=spec.optimizer,
         rate=rate,
         weight_decay=0.0,
@@ -184,14 +190,14 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     device, setting = device_here(), SETTINGS[spec.data]
     (x, y), test = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
-    epoch = max(len(x) // setting.batch, 1)
+    epoch = max(len(x) // batch_of(spec), 1)
     shown = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
     frequent = float(y.bincount().max()) / len(y)
     with bar() as progress:
         try:
             made = train(
                 model,
-                shuffled(x, y, setting.batch, spec.seed, augment=add_noise if spec.training == "noise" else None),
+                shuffled(x, y, batch_of(spec), spec.seed, augment=add_noise if spec.training == "noise" else None),
                 _recipe(spec, epoch, device),
                 measures={"seen": look((x[shown], y[shown]), test, PatchNoise(setting.patch, setting.sigma2))},
                 every=[each * epoch for each in marks(spec.epochs)],
