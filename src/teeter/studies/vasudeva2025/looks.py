@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from teeter import measure
+from teeter import data, measure
 from teeter.measure import Estimate
 from teeter.perturb import InputNoise, PatchNoise, Perturbation
 from teeter.studies.vasudeva2025.scattered import ScatteredNoise
@@ -85,7 +85,8 @@ def noises(
 
 def sharpnesses(model: nn.Module, x: Tensor) -> Iterator[dict[str, Any]]:
     """ShOp and ShPred under weight noise of either standard deviation."""
+    some = x[data.subset(len(x), NUDGED, seed=2).to(x.device)]
     for rho in RHOS:
-        how = dict(rho=rho, draws=DRAWS, batch=1024)
-        shop, shpred = (measure.sharpness(model, x[:NUDGED], kind, **how) for kind in ("output", "prediction"))  # pyright: ignore[reportArgumentType]
+        how = dict(rho=rho, draws=DRAWS, batch=1024, together=False)  # convolutions of several models are slow
+        shop, shpred = (measure.sharpness(model, some, kind, **how) for kind in ("output", "prediction"))  # pyright: ignore[reportArgumentType]
         yield {"about": "weights", "rho": rho, **told("shop", shop), **told("shpred", shpred)}
