@@ -60,7 +60,9 @@ class SensitivityPenalty:
         recorded: bool = False,
     ) -> None:
         if recorded and schedule is not None:
-            raise InputError("a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out")
+            raise InputError(
+                "a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out"
+            )
         if distance not in _DISTANCES:
             raise InputError(f"the distance is 'mse' or 'kl', got {distance!r}")
         if gradient not in ("both", "stop"):
@@ -129,7 +131,9 @@ class SensitivityPenalty:
             raise InputError(f"a strength is a number of at least 0, got {strength}")
         return strength
 
-    def _distance(self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int) -> Tensor:
+    def _distance(
+        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int
+    ) -> Tensor:
         clean = _logits(outputs)
         row = torch.arange(start, start + count(inputs), device=device_of(inputs))
         noise, there = draw(self.perturbation, inputs, row, seed=self.seed, step=step)
