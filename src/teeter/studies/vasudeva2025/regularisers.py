@@ -334,10 +334,8 @@ def figure(table: pd.DataFrame) -> Figure:
     drawn = {column: words for column, words in drawn.items() if column in found}
     bars = [column for column in BARS if column in found]
     drawing = Figure(figsize=(6.4, 5.4 if bars else 3.0), layout="constrained")
-    upper: Any = drawing
-    lower: Any = None
-    if bars:
-        upper, lower = drawing.subfigures(2, 1, height_ratios=(5, 4)).flat
+    parts: Any = drawing.subfigures(2, 1, height_ratios=(5, 4)) if bars else [drawing]
+    upper = parts[0]
     for axes, (column, words) in zip(upper.subplots(1, len(drawn), squeeze=False)[0], drawn.items(), strict=True):
         logarithms = column not in BARS
         for method, (colour, mark) in LOOKS.items():
@@ -351,8 +349,8 @@ def figure(table: pd.DataFrame) -> Figure:
         axes.tick_params(which="both", labelsize=8)
     handles = upper.axes[0].get_legend_handles_labels()
     upper.legend(*handles, loc="outside upper center", ncols=4, fontsize=8.5)
-    if lower is not None:
-        _forest(lower.subplots(), found, bars)
+    if bars:
+        _forest(parts[1].subplots(), found, bars)
     return drawing
 
 
