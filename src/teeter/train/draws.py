@@ -20,8 +20,8 @@ def draw(
 ) -> tuple[Noise, Tensor]:
     """One token of every row, uniformly among those there are, and the noise for it; and whether a row has any.
 
-    `row` numbers the rows, and the step may be a tensor beside them. What one gets is a pure function of (seed, step, its number), so that a batch that comes in
-    parts is nudged as it would be in one.
+    `row` numbers the rows, and the step may be a tensor as well. What a row gets is a pure function of (seed, step, its
+    number), so that a batch that comes in parts is nudged as it would be in one.
 
     >>> from teeter.perturb import BitFlip
     >>> noise, there = draw(BitFlip(), torch.ones(4, 10), torch.arange(4), seed=0, step=3)

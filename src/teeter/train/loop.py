@@ -71,8 +71,8 @@ def train(
 
     The model is put into training mode, unless it is in it already: then parts that are not stay so. `compile` sends
     the forward and backward pass through torch.compile, and on a GPU the whole step is then launched as one CUDA graph
-    (unless there is a penalty that is not `recorded`, or inputs come by name), in which nothing may wait for the device; a word such as
-    "default" or "reduce-overhead" is a mode of torch.compile alone.
+    (unless there is a penalty that is not `recorded`, or inputs come by name), in which nothing may wait for the
+    device; a word such as "default" or "reduce-overhead" is a mode of torch.compile alone.
     `progress(step, steps, row)` is told before the first step and after every one, with the latest row.
 
     >>> from teeter import cube

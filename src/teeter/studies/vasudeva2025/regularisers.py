@@ -45,7 +45,7 @@ __all__ = ["STUDY", "Regularised", "differences", "framed", "levels", "on_path",
 
 METHODS = {"none": "nothing", "penalty": "penalty", "noise": "noise on images", "decay": "weight decay"}
 LEVELS, LOSS = 9, 0.05
-SHARED = 10_000  # at most so many training images and triples of image, patch and noise are measured on
+SHARED = 10_000  # at most so many triples of image, patch and noise are measured, and a third as many images
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,27 @@ def grid(strengths: Mapping[str, Sequence[float]], seeds: int, **more: Any) -> l
     return [Regularised(method, each, seed, **more) for seed in range(seeds) for method, each in kinds]
 
 
-SMOKE = grid({"penalty": [0.25, 1], "noise": [0.1, 0.4], "decay": [1e-3]}, 1, epochs=1, images=100, tests=50, data="digits", batch=20)
+SMOKE = grid(
+    {"penalty": [0.25, 1], "noise": [0.1, 0.4], "decay": [1e-3, 1e-2]},
+    seeds=1,
+    epochs=1,
+    images=100,
+    tests=50,
+    data="digits",
+    batch=20,
+)
 SMALL = grid(
-    {"penalty": [0.25, 1, 4], "noise": [0.025, 0.1, 0.4], "decay": [0.002, 0.008, 0.032]},
-    3,
+    {"penalty": [1, 4, 16], "noise": [0.025, 0.1, 0.4], "decay": [0.008, 0.016, 0.032]},
+    seeds=3,
     epochs=10,
     images=900,
-    tests=600,
+    tests=500,
     patch=7,
     batch=20,
 )
 PAPER = grid(
-    {"penalty": [0.0625, 0.25, 1, 4], "noise": [0.025, 0.1, 0.4, 1.6], "decay": [5e-4, 2e-3, 8e-3, 3.2e-2]},
-    4,
+    {"penalty": [0.25, 1, 4, 16], "noise": [0.025, 0.1, 0.4, 1.6], "decay": [0.001, 0.002, 0.004, 0.008]},
+    seeds=4,
     epochs=20,
     images=12_000,
     tests=10_000,
@@ -128,13 +136,14 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
     x, y = scaled(_images(spec.data, "train", spec.images), device)
     test, labels = scaled(_images(spec.data, "test", spec.tests), device)
     epoch, noise = len(x) // spec.batch, PatchNoise(spec.patch, setting.sigma2)
-    known, known_labels = x[:SHARED], y[:SHARED]
+    many = min(len(x), SHARED)
+    known, known_labels = x[: many // 3], y[: many // 3]
     what: dict[str, measures.Measure] = {
         "train_accuracy": measures.accuracy(known, known_labels),
         "train_loss": measures.loss(known, known_labels, "cross-entropy"),
         "test_accuracy": measures.accuracy(test, labels),
         "test_loss": measures.loss(test, labels, "cross-entropy"),
-        "sensitivity": measures.sensitivity(known, noise, budget=2 * len(known)),  # an image as it is, and nudged
+        "sensitivity": measures.sensitivity(x[:many], noise, budget=2 * many),  # an image as it is, and nudged
     }
     recipe = Recipe(
         steps=spec.epochs * epoch,
@@ -147,15 +156,15 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
         arithmetic="bf16" if device.type == "cuda" else None,
     )
     noisy = partial(add_noise, perturbation=InputNoise(spec.strength)) if spec.method == "noise" else None
-    penalty = SensitivityPenalty(noise, spec.strength, seed=spec.seed) if spec.method == "penalty" else None
+    penalty = SensitivityPenalty(noise, spec.strength, seed=spec.seed, recorded=True)
     with bar() as progress:
         made = train(
             model_of(spec).to(device),
             shuffled(x, y, spec.batch, spec.seed, augment=noisy),
             recipe,
             measures=what,
-            every=[each * epoch for each in range(0, spec.epochs, max(spec.epochs // 4, 1))],
-            penalty=penalty,
+            every=[each * epoch for each in range(0, spec.epochs, max(spec.epochs // 2, 1))],
+            penalty=penalty if spec.method == "penalty" else None,
             progress=progress,
             seed=spec.seed,
             compile=device.type == "cuda",
@@ -215,7 +224,7 @@ def levels(one: Any, other: Any, plain: float) -> Any:
 def on_path(clean: Any, value: Any, level: float) -> float:
     """The value where the path last has that clean accuracy. It has it somewhere.
 
-    >>> on_path([0.8, 0.9, 0.7], [1.0, 2.0, 4.0], 0.8)
+    >>> on_path([0.5, 1.0, 0.0], [1.0, 2.0, 4.0], 0.5)
     3.0
     """
     points = list(zip(clean, value, strict=True))
@@ -264,8 +273,7 @@ def _compared(other: str, column: str) -> Measured:
 def _sharing(other: str) -> Measured:
     def measured(table: pd.DataFrame) -> Estimate:
         found = outcomes(table)
-        seeds = found["seed"].nunique()
-        shared = len(differences(found, other, "sensitivity"))
+        seeds, shared = len(set(found["seed"])), len(differences(found, other, "sensitivity"))
         return share([True] * shared + [False] * (seeds - shared))
 
     return measured
@@ -287,4 +295,93 @@ def _claims(other: str) -> list[Claim]:
 
 CLAIMS = [claim for other in ("noise", "decay", "none") for claim in _claims(other)]
 
-DEPARTURES = []
+DEPARTURES = [
+    "Beyond the paper: V compares no strengths, no weight decay, and nothing at equal clean accuracy. That the penalty "
+    "is better is taken to be 0.01 to 0.3 in mean accuracy, and a factor of 1.12 to 30 in sensitivity and ShOp; what "
+    "stands as published is the middle of the range. Rules and ranges were settled before any accuracy on corrupted "
+    "images was looked at; sensitivity and ShOp of a dozen trial runs had been seen.",
+    "Strengths were chosen by clean accuracy alone, at the small tier and on a seed not in the study: the least "
+    "costs next to nothing, the largest several points. The paper tier's weight decay shrinks weights as much by the "
+    "end as the small tier's does.",
+    "The images are Fashion-MNIST's, of which 12,000 are learned, with V's ViT-small of it and V's batch and rate; V "
+    "has CIFAR-10 in 7.1. At the small tier there are 900, and the model is smaller, with patches of 7 x 7. The smoke "
+    "tier has scikit-learn's digits, which are too small to be corrupted.",
+    "SGD's rate falls to 0 in a straight line. At V's constant rate the clean accuracy of one run differs by several "
+    "points from an epoch to the next, which is more than what is compared. It is the same for all methods, where V "
+    "has larger ones with the penalty and with noise.",
+    "Corruptions and severities are CIFAR-10-C's, made for colour images of 32 x 32: grey ones of 28 x 28 get a black "
+    "frame and three equal colours, and of the corrupted image it is the green inside the frame that is tested on.",
+    "Noise on images is of the kind that three of the fifteen corruptions are, and the penalty's is of the kind that "
+    "sensitivity is measured with: accuracy is also compared without that family, and sensitivity is no neutral judge.",
+    "Weight decay is on all weights, those of LayerNorm and biases too, as torch has it.",
+    "ShOp is that of `flatness`, on a third as many training images as sensitivity has triples of image, patch and "
+    "noise: as many as there are training images, up to 10,000.",
+]
+LOOKS = {"none": ("0.2", "*"), "penalty": ("C0", "o"), "noise": ("C1", "s"), "decay": ("C2", "^")}
+BARS = {
+    "severity 1": "all, severity 1",
+    "severity 2": "all, severity 2",
+    **{f"{family} {2}": f"{family}, severity 2" for family in FAMILIES},
+}
+
+
+def figure(table: pd.DataFrame) -> Figure:
+    """Above: paths over clean accuracy, a dot a run and a line the means of a strength. Below: by how much the penalty
+    is more accurate on corrupted images at equal clean accuracy."""
+    from matplotlib.figure import Figure
+
+    found = outcomes(table)
+    drawn = {"severity 2": "accuracy, severity 2", "sensitivity": "sensitivity, training set", "shop": "ShOp"}
+    drawn = {column: words for column, words in drawn.items() if column in found}
+    bars = [column for column in BARS if column in found]
+    drawing = Figure(figsize=(6.4, 5.4 if bars else 3.0), layout="constrained")
+    parts: Any = drawing.subfigures(2, 1, height_ratios=(5, 4)) if bars else [drawing]
+    upper = parts[0]
+    for axes, (column, words) in zip(upper.subplots(1, len(drawn), squeeze=False)[0], drawn.items(), strict=True):
+        logarithms = column not in BARS
+        for method, (colour, mark) in LOOKS.items():
+            runs = of(found, method=method)
+            values = 10 ** runs[column] if logarithms else runs[column]
+            axes.plot(runs["test_accuracy"], values, mark, color=colour, markersize=3, alpha=0.5)
+            middle = runs.groupby("strength")[["test_accuracy", column]].mean()
+            values = 10 ** middle[column] if logarithms else middle[column]
+            axes.plot(middle["test_accuracy"], values, f"{mark}-", color=colour, markersize=6, label=METHODS[method])
+        axes.set(xlabel="accuracy, test set", ylabel=words, yscale="log" if logarithms else "linear")
+        axes.tick_params(which="both", labelsize=8)
+    handles = upper.axes[0].get_legend_handles_labels()
+    upper.legend(*handles, loc="outside upper center", ncols=4, fontsize=8.5)
+    if bars:
+        _forest(parts[1].subplots(), found, bars)
+    return drawing
+
+
+def _forest(axes: Any, found: pd.DataFrame, bars: Sequence[str]) -> None:
+    for shift, other in zip((-0.25, 0.0, 0.25), ("noise", "decay", "none"), strict=True):
+        colour, mark = LOOKS[other]
+        for place, column in enumerate(bars):
+            each = differences(found, other, column)
+            if len(each) > 1:
+                told = mean(each, (-1.0, 1.0))
+                axes.plot([told.low, told.high], [place + shift] * 2, color=colour, linewidth=2)
+                axes.plot(told.value, place + shift, mark, color=colour, markersize=6)
+    axes.axvline(0, color="0.5", linewidth=0.8)
+    axes.set_yticks(range(len(bars)), [BARS[column] for column in bars], fontsize=8.5)
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    words = "accuracy with the penalty above that with another method\nat equal clean accuracy"
+    axes.set_xlabel(f"{words} (mean, 95 % interval over seeds)")
+
+
+STUDY = Study(
+    name="vasudeva2025/regularisers",
+    paper="vasudeva2025",
+    where="Section 7.1 (beyond the paper)",
+    title="The penalty beside noise and weight decay, at equal clean accuracy",
+    about=__doc__ or "",
+    revision=1,
+    tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
+    run=run,
+    figure=figure,
+    claims=CLAIMS,
+    departures=DEPARTURES,
+    demo="smoke",
+)
