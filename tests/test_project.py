@@ -62,6 +62,7 @@ WAITING = {
     "vasudeva2025/mnist",
     "vasudeva2025/optimizer",
     "vasudeva2025/random-noise",
+    "vasudeva2025/regularisers",
     "vasudeva2025/robustness",
     "vasudeva2025/sparse-parity",
     "vasudeva2025/svhn",

@@ -6,7 +6,7 @@ from torch import nn
 
 from teeter import perturb
 from teeter.integrations.progress import ProgressMeasure
-from teeter.train import SensitivityPenalty, add_noise
+from teeter.train import Recipe, SensitivityPenalty, add_noise, shuffled, train
 from teeter.train.draws import draw
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -44,3 +44,21 @@ def test_measuring_in_training():
     measure.begin(model)
     assert 0 <= measure.at(1, model)["sensitivity"] <= 1
     assert torch.equal(torch.cuda.get_rng_state(), before) and model.training
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_recorded_step_is_the_step(optimizer, monkeypatch):
+    replay, launched = torch.cuda.CUDAGraph.replay, []
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda graph: launched.append(1) or replay(graph))
+    recipe = Recipe(30, 16, optimizer=optimizer, rate=1e-2, loss="cross-entropy", arithmetic="float32")
+    made = []
+    for recorded in (False, True):
+        stream = shuffled(IMAGES.cuda(), (torch.arange(64) % 3).cuda(), 16, seed=0)
+        penalty = SensitivityPenalty(PATCH, 0.25, seed=1, recorded=recorded)
+        made.append(train(network().cuda(), stream, recipe, penalty=penalty, every=10, compile=True))
+        assert penalty.state_dict() == {"step": 30}
+    assert len(launched) == 30
+    for one, other in zip(made[0].rows[1:], made[1].rows[1:], strict=True):
+        assert other["penalty"] == pytest.approx(one["penalty"], rel=1e-3)
+        assert other["loss"] == pytest.approx(one["loss"], rel=1e-3)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.perturb import Inputs, Perturbation
+from teeter.perturb import InputNoise, Inputs, PatchNoise, PatchReplace, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
 
@@ -40,6 +40,9 @@ class SensitivityPenalty:
     Which token, and the noise, are a pure function of (seed, step, row). The step is counted from call to call, or
     given; `state_dict` holds the counter, so that a resumed run draws what an uninterrupted one would have.
 
+    With `recorded`, `train(compile=True)` launches all of a step as one CUDA graph on a GPU, the penalty with it: there
+    is then no schedule, and nothing in the perturbation may wait for the device.
+
     The nudged run is in whatever mode the model is in. Dropout draws a mask of its own there, so that what dropout
     changes is penalised as well, as in V's code. BatchNorm normalises the nudged batch by its own statistics, and its
     running averages see only the clean one.
@@ -54,21 +57,35 @@ class SensitivityPenalty:
         gradient: Literal["both", "stop"] = "both",
         schedule: Callable[[int], float] | None = None,
         seed: int = 0,
+        recorded: bool = False,
     ) -> None:
+        if recorded and schedule is not None:
+            raise InputError(
+                "a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out"
+            )
         if distance not in _DISTANCES:
             raise InputError(f"the distance is 'mse' or 'kl', got {distance!r}")
         if gradient not in ("both", "stop"):
             raise InputError(f"the gradient is 'both' or 'stop', got {gradient!r}")
         self.perturbation, self.strength, self.schedule, self.seed = perturbation, strength, schedule, seed
-        self.distance, self.gradient = distance, gradient
+        self.distance, self.gradient, self.recorded = distance, gradient, recorded
         self.step = 0
         self._check(strength)
 
     def __call__(
-        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, *, step: int | None = None, start: int = 0
+        self,
+        model: Callable[[Any], Any],
+        inputs: Inputs,
+        outputs: Any,
+        *,
+        step: int | Tensor | None = None,
+        start: int = 0,
     ) -> Tensor:
-        """The penalty of a batch: a scalar to add to the loss. Row r counts as row `start` + r of the step."""
-        step = self._next(step)
+        """The penalty of a batch: a scalar to add to the loss. Row r counts as row `start` + r of the step; one that is
+        given as a tensor, on the device of the inputs, is not counted."""
+        if isinstance(step, Tensor):
+            return self.strength * self._distance(model, inputs, outputs, step, start)
+        step = self.next(step)
         factor = self.factor(step)
         if factor == 0:
             return _logits(outputs).new_zeros(())
@@ -85,13 +102,18 @@ class SensitivityPenalty:
         start: int = 0,
     ) -> Tensor:
         """(1 - p) * loss + p * distance, with p the strength times the schedule, as V's released code has it."""
-        step = self._next(step)
+        step = self.next(step)
         factor = self.factor(step)
         if factor > 1:
             raise InputError(f"a share of the loss is between 0 and 1, got a strength of {factor} at step {step}")
         if factor == 0:
             return loss
         return (1 - factor) * loss + factor * self._distance(model, inputs, outputs, step, start)
+
+    @property
+    def of_inputs(self) -> bool:
+        """Whether what is nudged goes into the model, and is no part of it: then a compiled model may be asked too."""
+        return isinstance(self.perturbation, PatchNoise | PatchReplace | InputNoise)
 
     def factor(self, step: int) -> float:
         """The strength at a step."""
@@ -103,7 +125,8 @@ class SensitivityPenalty:
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.step = state["step"]
 
-    def _next(self, step: int | None) -> int:
+    def next(self, step: int | None = None) -> int:
+        """Count a step: the number of it."""
         now = self.step if step is None else step
         self.step = now + 1
         return now
@@ -113,7 +136,9 @@ class SensitivityPenalty:
             raise InputError(f"a strength is a number of at least 0, got {strength}")
         return strength
 
-    def _distance(self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int, start: int) -> Tensor:
+    def _distance(
+        self, model: Callable[[Any], Any], inputs: Inputs, outputs: Any, step: int | Tensor, start: int
+    ) -> Tensor:
         clean = _logits(outputs)
         row = torch.arange(start, start + count(inputs), device=device_of(inputs))
         noise, there = draw(self.perturbation, inputs, row, seed=self.seed, step=step)

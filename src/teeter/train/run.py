@@ -28,7 +28,7 @@ from teeter.train.state import captured, fingerprint, kept_weights, restore, wei
 __all__ = ["Diverged", "Penalty", "Row", "Run"]
 
 Row: TypeAlias = dict[str, Any]
-Penalty: TypeAlias = Callable[[nn.Module, Inputs, Tensor], Tensor]  # (model, inputs, outputs) -> what the loss gains
+Penalty: TypeAlias = Callable[..., Tensor]  # (model, inputs, outputs) -> what the loss gains
 
 _ADVICE = "try a smaller rate, a warmup, or clip"
 
@@ -64,6 +64,7 @@ class Run:
         self.rate = torch.tensor(recipe.rate, device=self.device)  # where a recording reads it
         rate = self.rate if self.record else recipe.rate
         self.optimizer = make_optimizer(recipe.optimizer, self.trained, rate, recipe.weight_decay)
+        self.number = torch.zeros((), dtype=torch.int64, device=self.device)  # of the penalty's step, likewise
         self.latest = torch.zeros(2, dtype=torch.float64, device=self.device)
         # The loss and the penalty of every batch since the last row: on the device, so that no step waits for it.
         self.seen = torch.zeros(2, self.longest, dtype=torch.float64, device=self.device)
@@ -76,7 +77,8 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate.fill_(rate) if self.record else rate
         if self.recorded is not None:
-            self.recorded(self._once, self._changing, cast(Tensor, inputs), targets)
+            number = () if self.penalty is None else (self.number.fill_(cast(Any, self.penalty).next()),)
+            self.recorded(self._once, self._changing, cast(Tensor, inputs), targets, *number)
         else:
             self._once(inputs, targets)
         self.seen[:, self.step - self.rows[-1]["step"]] = self.latest
@@ -87,8 +89,9 @@ class Run:
         states = [value for each in self.optimizer.state.values() for value in each.values()]
         return [*weights_of(self.model).values(), *(value for value in states if isinstance(value, Tensor))]
 
-    def _once(self, inputs: Inputs, targets: Tensor) -> None:
-        """The step itself; `latest` is then the loss before it, and the penalty."""
+    def _once(self, inputs: Inputs, targets: Tensor, number: Tensor | None = None) -> None:
+        """The step itself; `latest` is then the loss before it, and the penalty. A penalty that is recorded is told
+        the number of its step, since nothing counts where a recording is launched."""
         recipe = self.recipe
         self.optimizer.zero_grad()
         with computing_in(recipe.arithmetic, self.device), room_to_compile(self.forward is not self.model):
@@ -98,7 +101,9 @@ class Run:
                 raise InputError(f"a model returns a tensor, or has it as .logits, got {type(answer).__name__}")
             loss = total = LOSSES[recipe.loss](outputs, targets)
             if self.penalty is not None:
-                extra = self.penalty(self.model, inputs, outputs)
+                more = {} if number is None else {"step": number}
+                nudged = self.forward if getattr(self.penalty, "of_inputs", False) else self.model
+                extra = self.penalty(nudged, inputs, outputs, **more)
                 if not isinstance(extra, Tensor) or extra.numel() != 1:
                     raise InputError(f"a penalty is a tensor of one number, got {extra!r}")
                 self.latest[1] = extra.detach()
