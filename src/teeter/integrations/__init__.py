@@ -1,6 +1,7 @@
 """Other people's models and data, made ready to measure."""
 
 from teeter.integrations.adapters import Keywords, NextToken, adapt
+from teeter.integrations.efficientnet import EFFICIENTNET_FORMAT, efficientnet_lite0
 from teeter.integrations.images import ImageFormat, find_images, read_images
 from teeter.integrations.loading import Loaded, load, load_inputs
 from teeter.integrations.model_by_name import load_model
@@ -11,12 +12,14 @@ from teeter.integrations.timm_models import timm_classifier
 from teeter.integrations.weights import fill, read_weights
 
 __all__ = [
+    "EFFICIENTNET_FORMAT",
     "ImageFormat",
     "Keywords",
     "Loaded",
     "NextToken",
     "Probe",
     "adapt",
+    "efficientnet_lite0",
     "encode",
     "encoder",
     "fill",
