@@ -8,7 +8,7 @@ from teeter.integrations.model_by_name import load_model
 from teeter.integrations.pretrained import encoder, pretrained
 from teeter.integrations.probe import Probe, encode, fit_probe
 from teeter.integrations.text import read_labels, read_texts, special_tokens, tokenize, tokenizer_of, words
-from teeter.integrations.timm_models import timm_classifier
+from teeter.integrations.timm_models import timm_classifier, timm_directory
 from teeter.integrations.weights import fill, read_weights
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "read_weights",
     "special_tokens",
     "timm_classifier",
+    "timm_directory",
     "tokenize",
     "tokenizer_of",
     "words",

@@ -36,7 +36,9 @@ class Convolved(nn.Module):
     Images are padded so that n pixels become ceil(n / stride), the odd zero below and to the right.
     """
 
-    def __init__(self, inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1, last: bool = False):
+    def __init__(
+        self, inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1, last: bool = False
+    ):
         super().__init__()
         self.kernel, self.stride, self.last = kernel, stride, last
         self.convolution = nn.Conv2d(inside, outside, kernel, stride=stride, groups=groups, bias=False)

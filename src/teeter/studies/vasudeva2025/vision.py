@@ -12,8 +12,8 @@ is trained), and at the end "noise" (sensitivity by kind and variance of the noi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,12 @@ from teeter.data import LabelledImages
 from teeter.errors import UnknownName
 from teeter.measure import Estimate
 from teeter.models import MODELS
-from teeter.perturb import InputNoise, PatchNoise
+from teeter.perturb import InputNoise, Inputs, PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
 from teeter.train import Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
 from teeter.train.state import own_randomness
+from teeter.train.streams import Augment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,16 +42,21 @@ __all__ = [
     "TOGETHER",
     "Seen",
     "Setting",
+    "chosen",
     "ends",
+    "enlarged",
     "finals",
     "has",
     "marks",
     "matched",
     "model_of",
+    "noises",
     "of",
     "run",
     "scaled",
     "sees",
+    "triples",
+    "watched",
 ]
 
 
@@ -63,15 +69,10 @@ class Setting:
     sigma2: float
     batch: int = 100
     whole: float = 0.025  # the variance of noise on all pixels (A.2)
+    size: int = 0  # pixels that an image is enlarged to; 0: as it is
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of models, where they are not V's own
 
 
-SETTINGS = {
-    "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
-    "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
-    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0),
-    "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
-    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20),
-}
 # Of every kind of model one that scikit-learn's digits (8 x 8) can be learned with in seconds.
 TINY: dict[str, dict[str, Any]] = {
     "cnn": dict(image_size=8, dim=8, width=32),
@@ -82,6 +83,52 @@ TINY: dict[str, dict[str, Any]] = {
     "resnet18": dict(blocks=(1, 1), dim=16),
     "vit-simple": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
+}
+SETTINGS = {
+    "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
+    "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
+    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0),
+    "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
+    "digits": Setting(
+        data.digits,
+        patch=4,
+        sigma2=1.0,
+        batch=20,
+        sizes={name: dict(own, channels=1) for name, own in TINY.items()},
+    ),
+    # V's variance for ImageNet, of which the first is; the others are smaller images, enlarged.
+    "imagenet": Setting(data.imagenet, patch=16, sigma2=15.0),
+    "cifar10-224": Setting(
+        data.cifar10,
+        patch=16,
+        sigma2=15.0,
+        size=224,
+        sizes={"efficientnet-lite0": dict(classes=10), "vit-simple": dict(image_size=224, patch=16)},
+    ),
+    "cifar10-96": Setting(
+        data.cifar10,
+        patch=16,
+        sigma2=15.0,
+        batch=20,
+        size=96,
+        sizes={
+            "efficientnet-lite0": dict(classes=10),
+            "vit-simple": dict(image_size=96, patch=16, layers=3, heads=4, dim_head=16, width=128),
+        },
+    ),
+    "digits-32": Setting(
+        data.digits,
+        patch=8,
+        sigma2=15.0,
+        batch=20,
+        size=32,
+        sizes={
+            "efficientnet-lite0": dict(
+                channels=1, classes=10, dim=8, width=32, stages=((1, 3, 1, 1, 8), (1, 3, 2, 2, 16))
+            ),
+            "vit-simple": dict(TINY["vit-simple"], image_size=32, patch=8, channels=1),
+        },
+    ),
 }
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fig. 17)
@@ -114,7 +161,7 @@ def model_of(spec: Seen) -> nn.Module:
     """The model with its first weights, which depend on the seed alone."""
     if spec.model not in MODELS:
         raise UnknownName("model", spec.model, MODELS)
-    sizes = dict(TINY[spec.model], channels=1) if spec.data == "digits" else {}
+    sizes = SETTINGS[spec.data].sizes.get(spec.model, {})
     own = {name: value for name, value in (("layers", spec.layers), ("heads", spec.heads)) if value}
     with own_randomness(torch.device("cpu"), spec.seed):
         return MODELS[spec.model](**{**sizes, **own})
@@ -131,7 +178,30 @@ def scaled(images: LabelledImages, device: torch.device) -> tuple[Tensor, Tensor
     return there.standardised(0.5, 0.5), there.labels
 
 
-def _chosen(spec: Seen, split: str) -> LabelledImages:
+def enlarged(images: Tensor, size: int) -> Tensor:
+    """The same with so many pixels, bilinear between those there are; as they are where size is 0 or theirs already."""
+    if size in (0, images.shape[-1]):
+        return images
+    larger = images.new_empty(*images.shape[:2], size, size)
+    for here, some in zip(larger.split(1000), images.split(1000), strict=True):  # all at once would take twice the room
+        here.copy_(nn.functional.interpolate(some, (size, size), mode="bilinear"))
+    return larger
+
+
+def _augment(spec: Seen) -> Augment | None:
+    """What happens to a batch before it is seen."""
+    size, noise = SETTINGS[spec.data].size, spec.training == "noise"
+    if not size:
+        return add_noise if noise else None
+
+    def augment(images: Tensor, index: Tensor, *, seed: int, epoch: int) -> Inputs:
+        larger = enlarged(images, size)
+        return add_noise(larger, index, seed=seed, epoch=epoch) if noise else larger
+
+    return augment
+
+
+def chosen(spec: Seen, split: str) -> LabelledImages:
     """The images of a run: a random part of the set where it has fewer (of the test set a sixth as many)."""
     images = _read(spec.data, split)
     limit = spec.images if split == "train" else -(-spec.images // 6)
@@ -167,28 +237,44 @@ def marks(epochs: int) -> list[int]:
     return sorted({*range(min(epochs, 10) + 1), *range(10, epochs + 1, max(epochs // _ROWS, 1)), epochs})
 
 
+def triples(images: int) -> int:
+    """How many triples of image, patch and noise a row rests on, with so many images to learn from."""
+    return min(images // 3, _SOME)
+
+
+def watched(
+    name: str, train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor] | None, share: float = SHARED
+) -> tuple[Tensor, dict[str, measures.Measure]]:
+    """The images that sensitivity is measured on, and what is measured of a model at each row."""
+    (x, y), setting, some = train, SETTINGS[name], triples(len(train[0]))
+    index = data.subset(len(x), max(int(share * len(x)), min(len(x), 500)), seed=1).to(x.device)
+    shown = data.subset(len(x), some, seed=2).to(x.device)
+    part, seen = (enlarged(x[these], setting.size) for these in (index, shown))
+    what: dict[str, measures.Measure] = {
+        "train_accuracy": measures.accuracy(seen, y[shown]),
+        "train_loss": measures.loss(seen, y[shown], "cross-entropy"),
+    }
+    if test is not None:
+        unseen = enlarged(test[0], setting.size)
+        what["test_accuracy"] = measures.accuracy(unseen, test[1])
+        what["test_loss"] = measures.loss(unseen, test[1], "cross-entropy")
+    noise = PatchNoise(setting.patch, setting.sigma2)
+    what["sensitivity"] = measures.sensitivity(part, noise, budget=2 * some)  # an image as it is, and nudged
+    return part, what
+
+
 def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     """Train and measure one model; a folder keeps what is under way."""
     device, setting = device_here(), SETTINGS[spec.data]
-    (x, y), (test, labels) = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
+    (x, y), (test, labels) = (scaled(chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
     epoch = max(len(x) // setting.batch, 1)
     recipe = _recipe(spec, epoch, device)
-    part = data.subset(len(x), max(int(SHARED * len(x)), min(len(x), 500)), seed=1).to(device)
-    some = min(len(x) // 3, _SOME)
-    shown = data.subset(len(x), some, seed=2).to(device)
-    noise = PatchNoise(setting.patch, setting.sigma2)
-    what: dict[str, measures.Measure] = {
-        "train_accuracy": measures.accuracy(x[shown], y[shown]),
-        "train_loss": measures.loss(x[shown], y[shown], "cross-entropy"),
-        "test_accuracy": measures.accuracy(test, labels),
-        "test_loss": measures.loss(test, labels, "cross-entropy"),
-        "sensitivity": measures.sensitivity(x[part], noise, budget=2 * some),  # an image as it is, and nudged
-    }
+    part, what = watched(spec.data, (x, y), (test, labels))
     with bar() as progress:
         made = train(
             model,
-            shuffled(x, y, setting.batch, spec.seed, augment=add_noise if spec.training == "noise" else None),
+            shuffled(x, y, setting.batch, spec.seed, augment=_augment(spec)),
             recipe,
             measures=what,
             every=[each * epoch for each in marks(spec.epochs)],
@@ -203,8 +289,8 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
         raise KeyboardInterrupt
     kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
     rows = [{"about": "epoch", "epoch": row["step"] / epoch, **row} for row in kept]
-    rows += _noises(model, x[part], setting, some)
-    rows += _weights(model, x[part][:some])
+    rows += noises(model, part, setting, triples(len(x)))
+    rows += _weights(model, part[: triples(len(x))])
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
@@ -213,7 +299,7 @@ def _told(name: str, found: Estimate) -> dict[str, float]:
     return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-def _noises(model: nn.Module, x: Tensor, setting: Setting, triples: int) -> Iterator[dict[str, Any]]:
+def noises(model: nn.Module, x: Tensor, setting: Setting, triples: int) -> Iterator[dict[str, Any]]:
     """Noise on a patch, at several variances, and on the whole image."""
     variances = [level * setting.sigma2 for level in LEVELS]
     kinds = [("patch", variance, PatchNoise(setting.patch, variance)) for variance in variances]
@@ -230,7 +316,7 @@ def _weights(model: nn.Module, x: Tensor) -> list[dict[str, Any]]:
 
 
 def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
-    test = _chosen(spec, "test")
+    test = chosen(spec, "test")
     for family in FAMILIES:
         for name in data.FAMILIES[family]:
             for severity in SEVERITIES:
