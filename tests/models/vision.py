@@ -28,6 +28,9 @@ SETTINGS = {
     "cnn": Setting(600_810, 10, GREY, {"image_size": 8, "dim": 4, "width": 16}),
     "convmixer": Setting(117_642, 10, COLOUR, {"dim": 8, "layers": 2}),
     "densenet121": Setting(6_956_426, 10, COLOUR, {"blocks": (2, 2), "growth": 4, "dim": 8}),
+    "efficientnet-lite0": Setting(
+        4_652_008, 1000, (3, 224, 224), {"dim": 8, "width": 16, "stages": ((1, 3, 1, 1, 8), (2, 5, 2, 2, 12))}
+    ),
     "mlp-leaky-relu": Setting(468_874, 10, GREY, {"image_size": 8, "widths": (16, 16)}),
     "mlp-mnist": Setting(78_702, 2, GREY, {"image_size": 8}),
     "mlp-sigmoid": Setting(468_874, 10, GREY, {"image_size": 8, "widths": (16, 16)}),

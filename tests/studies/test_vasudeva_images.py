@@ -18,8 +18,10 @@ from teeter.studies.vasudeva2025 import (
     svhn,
     variance,
 )
+from teeter.studies.vasudeva2025.looks import LEVELS
 from teeter.studies.vasudeva2025.over_epochs import NAMES
-from teeter.studies.vasudeva2025.vision import FAMILIES, LEVELS, SETTINGS, Seen, run
+from teeter.studies.vasudeva2025.settings import SETTINGS
+from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, run
 
 ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, robustness, flatness]
 SPEC = dict(model="", seed=0, optimizer="sgd", training="", layers=0, heads=0)

@@ -11,7 +11,7 @@ from torch import nn
 from teeter.data import LabelledImages
 from teeter.errors import InputError, UnknownName
 from teeter.perturb import Noise, PatchNoise
-from teeter.studies.vasudeva2025 import looks, vision
+from teeter.studies.vasudeva2025 import looks, settings, vision
 from teeter.studies.vasudeva2025.scattered import ScatteredNoise
 from teeter.studies.vasudeva2025.vision import Seen
 from teeter.train import SensitivityPenalty, train
@@ -71,7 +71,7 @@ def test_pixels_are_between_minus_one_and_one():
     images = LabelledImages(
         torch.tensor([0, 51, 255, 255], dtype=torch.uint8).view(1, 1, 2, 2), torch.tensor([3]), ("",) * 4
     )
-    x, labels = vision.scaled(images, CPU)
+    x, labels = settings.scaled(images, CPU)
     assert torch.allclose(x.flatten(), torch.tensor([-1.0, -0.6, 1.0, 1.0]))
     assert labels.tolist() == [3]
 
@@ -98,7 +98,7 @@ def test_models_depend_on_the_seed_alone_and_have_the_shape_asked_for():
 
 
 def test_settings_of_appendix_d():
-    found = {name: (each.batch, each.patch, each.sigma2) for name, each in vision.SETTINGS.items()}
+    found = {name: (each.batch, each.patch, each.sigma2) for name, each in settings.SETTINGS.items()}
     assert found["mnist"][:2] == (50, 7)
     assert found["fashion-mnist"] == (100, 4, 5.0)
     assert found["cifar10"] == found["svhn"] == (100, 4, 1.0)
@@ -190,7 +190,7 @@ def test_corrupted_images_of_cifar10(monkeypatch):
         asked.append((name, severity, len(test)))
         return images if severity == 2 else test  # as if official arrays were at hand, which are of all images
 
-    monkeypatch.setattr(vision, "_read", lambda name, split: images)
+    monkeypatch.setattr(vision, "read", lambda name, split: images)
     monkeypatch.setattr(vision.data, "cifar10_c", cifar10_c)
     spec = Seen("cifar10", "mlp-leaky-relu", 0, 0.1, 1, images=30)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
@@ -200,7 +200,7 @@ def test_corrupted_images_of_cifar10(monkeypatch):
     assert len(rows) == len(set(asked)) == 2 * 15
     assert {row["family"] for row in rows} == {"noise", "blur", "weather", "digital"}
     assert {count for _, _, count in asked} == {5}
-    x, labels = vision.scaled(vision._chosen(spec, "test"), CPU)
+    x, labels = settings.scaled(vision.chosen(spec, "test"), CPU)
     right = float((model(x).argmax(1) == labels).float().mean())
     assert [row["accuracy"] for row in rows] == pytest.approx([right] * 30)
 

@@ -15,6 +15,7 @@ from torch import nn
 from teeter.errors import InputError, UnknownName
 from teeter.integrations.adapters import Keywords, NextToken, adapt
 from teeter.integrations.pretrained import pretrained
+from teeter.integrations.timm_models import TimmClassifier, is_timm, timm_directory
 from teeter.integrations.weights import fill
 from teeter.models import MODELS
 
@@ -24,8 +25,8 @@ __all__ = ["load_model"]
 def load_model(
     name: str, weights: Path | str | None = None, options: Mapping[str, Any] | None = None, seed: int = 0
 ) -> Callable[[Any], Any]:
-    """A model directory as `save_pretrained` writes it; a name from `teeter.models.MODELS`; or `module:name`, where
-    name is a model, a function that is one, or a factory that takes no arguments.
+    """A model directory as `save_pretrained` writes it, or as timm publishes them; a name from `teeter.models.MODELS`;
+    or `module:name`, where name is a model, a function that is one, or a factory that takes no arguments.
 
     The module is looked for in the current folder too. A torch module is put into evaluation mode, and a model of
     transformers adapted. `weights` is a file of them, safetensors or a torch file read as weights alone; a model of the
@@ -41,13 +42,17 @@ def load_model(
         raise InputError(
             f"options are for models of the zoo ({', '.join(MODELS)}), got {', '.join(options)} for '{name}'"
         )
-    found = _made(name, options or {}, seed) if known else pretrained(name) if Path(name).is_dir() else _imported(name)
+    found = _made(name, options or {}, seed) if known else _directory(name) if Path(name).is_dir() else _imported(name)
     if weights is not None:
-        inside = found.model if isinstance(found, Keywords | NextToken) else found
+        inside = found.model if isinstance(found, Keywords | NextToken | TimmClassifier) else found
         if not isinstance(inside, nn.Module):
             raise InputError(f"'{name}' is {type(found).__name__} and has no weights to fill from '{weights}'")
         fill(inside, weights)
     return found
+
+
+def _directory(name: str) -> nn.Module:
+    return timm_directory(name) if is_timm(name) else pretrained(name)
 
 
 def _made(name: str, options: Mapping[str, Any], seed: int) -> nn.Module:

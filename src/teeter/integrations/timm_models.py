@@ -9,9 +9,12 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError, UnknownName
 from teeter.integrations.images import ImageFormat
+from teeter.integrations.pretrained import read_json
 from teeter.integrations.weights import fill
 
-__all__ = ["TimmClassifier", "timm_classifier"]
+__all__ = ["TimmClassifier", "is_timm", "timm_classifier", "timm_directory"]
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 _RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 
@@ -50,6 +53,34 @@ def timm_classifier(model: str | nn.Module, weights: Path | str | None = None, *
     if weights is not None:
         fill(network, weights)
     return TimmClassifier(network, image_format(resolve_data_config({}, model=network))).eval()
+
+
+def is_timm(folder: Path | str) -> bool:
+    """Whether a model directory is timm's: its config.json names one architecture, transformers' a list of them."""
+    place = Path(folder) / "config.json"
+    if not place.is_file():
+        return False
+    says = read_json(place)
+    return isinstance(says.get("architecture"), str) and "architectures" not in says
+
+
+def timm_directory(folder: Path | str) -> TimmClassifier:
+    """The model of a directory as timm publishes them: config.json, and model.safetensors or pytorch_model.bin.
+
+    Images are prepared as the directory's `pretrained_cfg` says. Nothing in it is run as code.
+    """
+    folder = Path(folder)
+    says = read_json(folder / "config.json")
+    weights = next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
+    if weights is None:
+        raise InputError(f"'{folder}' has no weights: it needs {' or '.join(_WEIGHTS)}")
+    options = {name: says[name] for name in ("num_classes", "global_pool") if name in says}
+    found = timm_classifier(says["architecture"], weights, **options)
+    try:
+        found.image_format = image_format(says["pretrained_cfg"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise InputError(f"'{folder}' does not say how images are prepared (pretrained_cfg): {problem}") from None
+    return found
 
 
 def image_format(says: dict[str, Any]) -> ImageFormat:

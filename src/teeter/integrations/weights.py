@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from teeter.errors import InputError
 
-__all__ = ["fill", "read_weights"]
+__all__ = ["fill", "fit", "read_weights"]
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -37,8 +37,13 @@ def read_weights(place: Path | str) -> dict[str, Tensor]:
 
 def fill(model: Module, place: Path | str) -> Module:
     """The model with the weights of a file, which names each of its own and no others."""
+    return fit(model, read_weights(place), place)
+
+
+def fit(model: Module, weights: dict[str, Tensor], place: Path | str) -> Module:
+    """The same with weights that were read at that place, and perhaps renamed since."""
     try:
-        model.load_state_dict(read_weights(place))
+        model.load_state_dict(weights)
     except RuntimeError as problem:
         first = " ".join(str(problem).split())[:200]
         raise InputError(f"'{place}' does not fit the {type(model).__name__}: {first}") from None

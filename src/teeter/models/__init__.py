@@ -17,6 +17,7 @@ from teeter.models.cnn import cnn
 from teeter.models.convmixer import ConvMixer
 from teeter.models.decoder import Decoder
 from teeter.models.densenet import DenseNet
+from teeter.models.efficientnet_lite import EfficientNetLite
 from teeter.models.encoder import Encoder
 from teeter.models.gpt2 import GPT2
 from teeter.models.mlp import mlp
@@ -38,6 +39,7 @@ __all__ = [
     "ConvMixer",
     "Decoder",
     "DenseNet",
+    "EfficientNetLite",
     "Encoder",
     "ModularAddition",
     "Recurrent",
@@ -60,6 +62,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "convmixer": ConvMixer,
     "decoder": Decoder,
     "densenet121": DenseNet,
+    "efficientnet-lite0": EfficientNetLite,
     "encoder": Encoder,
     "gpt2": GPT2,
     "gru": partial(Recurrent, "gru"),

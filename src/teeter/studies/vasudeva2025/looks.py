@@ -17,7 +17,19 @@ from teeter.perturb import InputNoise, PatchNoise, Perturbation
 from teeter.studies.vasudeva2025.scattered import ScatteredNoise
 from teeter.train import LOSSES, measures
 
-__all__ = ["DRAWS", "LEVELS", "RHOS", "SEVERITIES", "fit", "look", "noises", "outputs", "sharpnesses"]
+__all__ = [
+    "DRAWS",
+    "LEVELS",
+    "RHOS",
+    "SEVERITIES",
+    "fit",
+    "look",
+    "noises",
+    "outputs",
+    "sensitivity",
+    "sharpnesses",
+    "told",
+]
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fig. 17)
 RHOS, DRAWS = (0.005, 0.05), 5  # weight noise of 7.2, and of the released code
@@ -42,23 +54,23 @@ def fit(name: str, clean: Tensor, labels: Tensor) -> dict[str, float]:
     return {f"{name}_accuracy": float(right), f"{name}_loss": float(LOSSES["cross-entropy"](clean, labels))}
 
 
-def _sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times: int = 1) -> Estimate:
+def sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times: int = 1) -> Estimate:
     """From so many triples of each image, a token and a noise drawn at random."""
     budget = times * len(x) + min(_CHECKED, len(x))
     return measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=_BATCH[x.device.type])
 
 
 def look(
-    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], noise: Perturbation
+    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor] | None, noise: Perturbation
 ) -> Callable[[nn.Module], dict[str, float]]:
     """Of a row: the images of the training set are nudged once each."""
 
     def of(model: nn.Module) -> dict[str, float]:
         (x, y), clean = train, outputs(model, train[0])
-        found = _sensitivity(model, x, clean, noise)
+        found = sensitivity(model, x, clean, noise)
         return {
             **fit("train", clean, y),
-            **fit("test", outputs(model, test[0]), test[1]),
+            **(fit("test", outputs(model, test[0]), test[1]) if test is not None else {}),
             **told("sensitivity", found),
         }
 
@@ -79,7 +91,7 @@ def noises(
     clean = outputs(model, x)
     for kind, variance, noise in kinds:
         times = FINER if (kind, variance) == ("patch", sigma2) else 1
-        found = _sensitivity(model, x, clean, noise, times)
+        found = sensitivity(model, x, clean, noise, times)
         yield {"about": "noise", "noise": kind, "sigma2": variance, **told("sensitivity", found)}
 
 

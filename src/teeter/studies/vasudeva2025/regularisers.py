@@ -32,8 +32,10 @@ from teeter.perturb import InputNoise, PatchNoise
 from teeter.studies.devices import device_here
 from teeter.studies.over_runs import mean, share
 from teeter.studies.study import Claim, Study
+from teeter.studies.vasudeva2025.looks import DRAWS, RHOS, SEVERITIES
 from teeter.studies.vasudeva2025.over_epochs import Measured, above, logs
-from teeter.studies.vasudeva2025.vision import DRAWS, FAMILIES, RHO, SETTINGS, SEVERITIES, TINY, ends, of, scaled
+from teeter.studies.vasudeva2025.settings import SETTINGS, TINY, scaled
+from teeter.studies.vasudeva2025.vision import FAMILIES, ends, of
 from teeter.train import Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
 from teeter.train.state import own_randomness
 
@@ -193,7 +195,7 @@ def _told(name: str, found: Estimate) -> dict[str, float]:
 
 def _sharpness(model: nn.Module, x: torch.Tensor) -> dict[str, float]:
     shop, shpred = (
-        measure.sharpness(model, x, kind, rho=RHO, draws=DRAWS, batch=1024) for kind in ("output", "prediction")
+        measure.sharpness(model, x, kind, rho=RHOS[0], draws=DRAWS, batch=1024) for kind in ("output", "prediction")
     )
     return {**_told("shop", shop), **_told("shpred", shpred)}
 

@@ -13,9 +13,8 @@ diverges has no rows of the last three.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,28 +25,26 @@ from teeter import data
 from teeter.data import LabelledImages
 from teeter.errors import UnknownName
 from teeter.models import MODELS
-from teeter.perturb import PatchNoise
+from teeter.perturb import Inputs, PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
-from teeter.studies.vasudeva2025.looks import DRAWS, LEVELS, RHOS, SEVERITIES, fit, look, noises, outputs, sharpnesses
+from teeter.studies.vasudeva2025.looks import SEVERITIES, fit, look, noises, outputs, sharpnesses
 from teeter.studies.vasudeva2025.matching import at_level
+from teeter.studies.vasudeva2025.settings import SETTINGS, enlarged, read, scaled
 from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, shuffled, train
 from teeter.train.state import own_randomness
+from teeter.train.streams import Augment
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "DRAWS",
     "FAMILIES",
-    "LEVELS",
-    "RHO",
-    "SETTINGS",
-    "SEVERITIES",
     "TOGETHER",
+    "TRAINED",
     "Seen",
-    "Setting",
     "batch_of",
+    "chosen",
     "ends",
     "finals",
     "has",
@@ -56,44 +53,11 @@ __all__ = [
     "model_of",
     "of",
     "run",
-    "scaled",
     "sees",
 ]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A data set as V uses it."""
-
-    read: Callable[[str], LabelledImages]
-    patch: int
-    sigma2: float
-    batch: int = 100
-    whole: float | None = None  # the variance of noise on all pixels (A.2)
-    levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
-    weights: bool = False  # whether they are nudged too (7.2)
-
-
-SETTINGS = {
-    "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
-    "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
-    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, whole=0.025, levels=LEVELS, weights=True),
-    "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
-    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, whole=0.025, levels=LEVELS, weights=True),
-}
-# Of every kind of model one that scikit-learn's digits (8 x 8) can be learned with in seconds.
-TINY: dict[str, dict[str, Any]] = {
-    "cnn": dict(image_size=8, dim=8, width=32),
-    "convmixer": dict(patch=4, dim=32, layers=2),
-    "densenet121": dict(blocks=(2, 2), growth=8, dim=16),
-    "mlp-leaky-relu": dict(image_size=8, widths=(64, 32)),
-    "mlp-sigmoid": dict(image_size=8, widths=(64, 32)),
-    "resnet18": dict(blocks=(1, 1), dim=16),
-    "vit-simple": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
-    "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
-}
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
-RHO = RHOS[0]  # of the text
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
 # Images, at most: of the training set, on which accuracy and sensitivity are measured (a half where a run has but a
 # part of the set), and of the test set.
@@ -121,32 +85,34 @@ def model_of(spec: Seen) -> nn.Module:
     """The model with its first weights, which depend on the seed alone."""
     if spec.model not in MODELS:
         raise UnknownName("model", spec.model, MODELS)
-    sizes = dict(TINY[spec.model], channels=1) if spec.data == "digits" else {}
+    sizes = SETTINGS[spec.data].sizes.get(spec.model, {})
     own = {name: value for name, value in (("layers", spec.layers), ("heads", spec.heads)) if value}
     with own_randomness(torch.device("cpu"), spec.seed):
         return MODELS[spec.model](**{**sizes, **own})
 
 
-@lru_cache(maxsize=4)
-def _read(name: str, split: str) -> LabelledImages:
-    return SETTINGS[name].read(split)
-
-
-def scaled(images: LabelledImages, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Pixels from -1 to 1, and labels."""
-    there = images.to(device)
-    return there.standardised(0.5, 0.5), there.labels
-
-
-def _chosen(spec: Seen, split: str) -> LabelledImages:
+def chosen(spec: Seen, split: str) -> LabelledImages:
     """The images of a run: random ones, where there are more. Of fewer training images a sixth as many test it."""
-    images = _read(spec.data, split)
+    images = read(spec.data, split)
     return images.take(_which(spec, split, len(images)))
 
 
 def _which(spec: Seen, split: str, there: int) -> Tensor:
     limit = spec.images or None if split == "train" else min(-(-spec.images // 6) or TESTED, TESTED)
     return data.subset(there, limit, seed=0)
+
+
+def _augment(spec: Seen) -> Augment | None:
+    """What happens to a batch before it is seen."""
+    size, noise = SETTINGS[spec.data].size, spec.training == "noise"
+    if not size:
+        return add_noise if noise else None
+
+    def augment(images: Tensor, index: Tensor, *, seed: int, epoch: int) -> Inputs:
+        larger = enlarged(images, size)
+        return add_noise(larger, index, seed=seed, epoch=epoch) if noise else larger
+
+    return augment
 
 
 def batch_of(spec: Seen) -> int:
@@ -188,18 +154,19 @@ def marks(epochs: int) -> list[int]:
 def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     """Train and measure one model; a folder keeps what is under way."""
     device, setting = device_here(), SETTINGS[spec.data]
-    (x, y), test = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
+    (x, y), test = (scaled(chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
     epoch = max(len(x) // batch_of(spec), 1)
-    shown = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
+    index = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
+    shown, unseen = enlarged(x[index], setting.size), (enlarged(test[0], setting.size), test[1])
     frequent = float(y.bincount().max()) / len(y)
     with bar() as progress:
         try:
             made = train(
                 model,
-                shuffled(x, y, batch_of(spec), spec.seed, augment=add_noise if spec.training == "noise" else None),
+                shuffled(x, y, batch_of(spec), spec.seed, augment=_augment(spec)),
                 _recipe(spec, epoch, device),
-                measures={"seen": look((x[shown], y[shown]), test, PatchNoise(setting.patch, setting.sigma2))},
+                measures={"seen": look((shown, y[index]), unseen, PatchNoise(setting.patch, setting.sigma2))},
                 every=[each * epoch for each in marks(spec.epochs)],
                 folder=folder,
                 keep=5 * epoch,
@@ -213,8 +180,8 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
     rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
-    rows += noises(model, x[shown], setting.patch, setting.sigma2, setting.levels, setting.whole)
-    rows += sharpnesses(model, x[shown]) if setting.weights else []
+    rows += noises(model, shown, setting.patch, setting.sigma2, setting.levels, setting.whole)
+    rows += sharpnesses(model, shown) if setting.weights else []
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
@@ -227,7 +194,7 @@ def _epochs(rows: Sequence[Mapping[str, Any]], epoch: int, frequent: float) -> l
 
 def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
     """Accuracy on the test images of the run, corrupted."""
-    test = _chosen(spec, "test")
+    test = chosen(spec, "test")
     every = [(family, name) for family in FAMILIES for name in data.FAMILIES[family]]
     for family, name in every:
         for severity in SEVERITIES:
