@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from teeter.studies.hahn2024 import dynamics, learning, lengths, long, scaling, tradeoff
+from teeter.studies.hahn2024 import dynamics, generalization, learning, lengths, long, scaling, scratchpad, tradeoff
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
@@ -38,3 +38,11 @@ def test_dynamics(monkeypatch, tmp_path):
     specs = [replace(spec, steps=40) for spec in dynamics.PAPER[:20]]
     for rows in dynamics.run_all(specs, tmp_path):
         assert [row["step"] for row in rows] == [0, 20, 40]
+
+
+@pytest.mark.parametrize("study", [generalization, scratchpad], ids=["generalization", "scratchpad"])
+def test_studies_with_runs_of_their_own(study, monkeypatch, tmp_path):
+    monkeypatch.setattr(study, "worth_compiling", lambda device, work: True)
+    specs = [replace(spec, steps=40) for spec in study.PAPER[-5:]]
+    for rows in study.run_together(specs, tmp_path):
+        assert all(np.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))

@@ -159,7 +159,7 @@ def test_what_is_trained_as_one_program():
 
 def test_the_paper_tier():
     text = [spec for spec in study.PAPER if spec.variant == "text"]
-    assert len(text) == 3 * 11
+    assert len(text) == 3 * 10
     assert max(spec.n for spec in text) > 300
     assert len(study.PAPER) - len(text) == 5 * 5
     for runs in (len(text), 25):

@@ -139,7 +139,8 @@ def test_a_figure_of_runs_of_which_none_groks():
 
 def test_the_paper_tiers():
     specs = grokking.STUDY.specs("paper")
-    assert len(specs) == 16
+    assert [(spec.variant, spec.seed) for spec in specs] == [(v, seed) for v in adding.VARIANTS for seed in range(6)]
+    assert len(adding.marks(25_000)) == 101
     assert dataclasses.asdict(specs[0]) == {
         "seed": 0,
         "variant": "text",
@@ -149,15 +150,17 @@ def test_the_paper_tiers():
         "share": 0.3,
         "rate": 1e-3,
         "weight_decay": 1.0,
-        "epochs": 40_000,
+        "epochs": 25_000,
         "labels": "sum",
     }
     warned = early_warning.STUDY.specs("paper")
     counts = pd.DataFrame(map(dataclasses.asdict, warned)).groupby(["variant", "labels"]).size().to_dict()
-    assert counts == {(variant, labels): n for variant in adding.VARIANTS for labels, n in (("sum", 12), ("random", 4))}
+    assert counts == {(variant, labels): n for variant in adding.VARIANTS for labels, n in (("sum", 6), ("random", 4))}
+    assert warned[: len(specs)] == specs and early_warning.STUDY.home is grokking.STUDY  # no run is made twice
+    assert [spec.seed for spec in warned[len(specs) :]] == [0, 1, 2, 3] * 2
     assert len({adding.kind_of(spec) for spec in warned}) == 2  # controls are trained beside the others
     recipe = adding._recipe(specs[0])
-    assert (recipe.optimizer, recipe.loss, recipe.batch, recipe.steps) == ("adamw", "cross-entropy", None, 40_000)
+    assert (recipe.optimizer, recipe.loss, recipe.batch, recipe.steps) == ("adamw", "cross-entropy", None, 25_000)
 
 
 def control(seed=0, variant="text", fall=0.2, **other):

@@ -9,12 +9,12 @@ from torch import nn
 
 from teeter.data.encoding import END, PADDING, START, UNKNOWN
 from teeter.data.own import Absent
-from teeter.errors import UnknownName
+from teeter.errors import InputError, UnknownName
 from teeter.measure import Sensitivity, TokenMap
 from teeter.studies.vasudeva2025 import reading
 from teeter.studies.vasudeva2025.language_rows import NAMES, NUDGES
 from teeter.studies.vasudeva2025.reading import Look, Nudge, Reader, Reading
-from teeter.train import Diverged, Trained
+from teeter.train import Diverged, Recipe, Trained, shuffled, train
 
 TINY = Reading("made", "text-lstm", 0, layers=1, dim=8, length=20, pairs=24, steps=2, rate=1e-2)
 MODELS = pytest.mark.parametrize("model", NAMES)
@@ -197,11 +197,13 @@ def test_parts_of_a_map_by_hand():
 
 
 def test_a_run_has_the_same_rows_wherever_it_is_kept(tmp_path):
-    rows = reading.learn(TINY, NUDGES[:2], NUDGES[:1])
-    assert reading.learn(TINY, NUDGES[:2], NUDGES[:1], tmp_path) == rows
-    assert reading.learn(TINY, NUDGES[:2], NUDGES[:1], tmp_path) == rows  # and of a run that was over
+    what = NUDGES[:2], NUDGES[:3], NUDGES[2:3]
+    rows = reading.learn(TINY, *what)
+    assert reading.learn(TINY, *what, tmp_path) == rows
+    assert reading.learn(TINY, *what, tmp_path) == rows  # and of a run that was over
     assert {type(value) for row in rows for value in row.values()} == {int, float, bool, str}
-    assert [row["step"] for row in rows if row["what"] == "token"] == [0, 0, 1, 1, 2, 2]
+    assert [row["step"] for row in rows if row["what"] == "token"] == [0, 0, 1, 1, 2, 2, 2]
+    assert {row["sigma2"] for row in rows if row["what"] == "position"} == {NUDGES[2].sigma2}  # the mapped noise
     assert {row["step"] for row in rows if row["what"] != "token"} == {2}
     assert {"start", "text", "early", "late", "pooled", "position"} < {row["what"] for row in rows}
 
@@ -214,12 +216,12 @@ def test_what_ends_too_early(monkeypatch):
         raise Diverged("the loss is inf", [{"step": 0, **{f"look_{name}": value for name, value in found.items()}}])
 
     monkeypatch.setattr(reading, "train", diverges)
-    rows = reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+    rows = reading.learn(TINY, NUDGES[:2], NUDGES[:2], NUDGES[:1])
     assert [(row["step"], row["finished"], row["what"]) for row in rows] == [(0, False, "token")] * 2
     assert rows[0]["sensitivity"] == found[NUDGES[0].name]
     monkeypatch.setattr(reading, "train", lambda model, *a, **b: Trained(model, [], 1, "interrupted", 0.0, 0.0))
     with pytest.raises(KeyboardInterrupt):
-        reading.learn(TINY, NUDGES[:2], NUDGES[:1])
+        reading.learn(TINY, NUDGES[:2], NUDGES[:2], NUDGES[:1])
 
 
 def test_an_interrupted_look_is_none(monkeypatch):
@@ -231,3 +233,49 @@ def test_an_interrupted_look_is_none(monkeypatch):
     look = Look({"train": texts.train}, NUDGES[:1], "text-lstm")
     with pytest.raises(KeyboardInterrupt):
         look(reading.model_of(TINY, texts.vocabulary).eval())
+
+
+def test_a_model_that_cannot_be_recorded_is_trained_all_the_same(monkeypatch):
+    asked = []
+
+    def refuses(*given, record=False, **more):
+        asked.append(record)
+        if record:
+            raise InputError("a step cannot be recorded")
+        return "made"
+
+    monkeypatch.setattr(reading, "train", refuses)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.warns(RuntimeWarning, match="without a recording: a step cannot"):
+        assert reading._trained() == "made"
+    assert asked == [True, False]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="cannot be recorded"):  # then it is another thing
+        reading._trained()
+
+
+@MODELS
+def test_nothing_in_a_step_waits_for_the_device(model):
+    """So that it can be recorded: a look at values would break the graph."""
+    if model == "text-lstm":
+        pytest.skip("torch compiles no LSTM")
+    made = reading.model_of(dataclasses.replace(TINY, model=model), 30).train()
+    compiled = torch.compile(made, backend="eager", fullgraph=True)
+    assert compiled(torch.tensor([[START, 7, 8, END], [START, 9, END, PADDING]])).shape == (2, 2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@MODELS
+def test_a_recorded_step_is_the_step(model):
+    spec, made = dataclasses.replace(TINY, model=model, length=8), []
+    tokens = torch.randint(4, 30, (64, 8), generator=torch.Generator().manual_seed(0)).cuda()
+    stream = shuffled(tokens, (tokens[:, 0] > 15).long(), 16, seed=0)
+    recipe = Recipe(20, 16, rate=1e-2, loss="cross-entropy", arithmetic="float32")
+    for record in (False, True):
+        net = reading.model_of(spec, 30).cuda().train()
+        for part in net.modules():
+            part.training = not isinstance(part, nn.Dropout)
+            if isinstance(getattr(part, "dropout", None), float):
+                part.dropout = 0.0
+        made.append(train(net, stream, recipe, every=5, record=record).rows[-1]["loss"])
+    assert made[0] == pytest.approx(made[1], rel=1e-3)

@@ -77,7 +77,19 @@ def test_a_run_has_its_rows():
     assert all(row["sensitivity_low"] <= row["sensitivity"] <= row["sensitivity_high"] for row in found)
     assert all(row["target"] == pytest.approx(2 / 6) for row in found)
     together = study.run_all(study.SMOKE[:2], None)
+    assert {row.pop("stopped") for rows in (found, together[0]) for row in rows} == {"done"}
     assert together[0][-1] == pytest.approx(found[-1], rel=1e-3, abs=1e-3)
+
+
+def test_a_run_ends_once_it_is_the_parity():
+    ends = study.knows_all(study.PAPER[0])
+    knows = {"train_accuracy": 1.0, "test_accuracy": 1.0, "sensitivity": 0.1}
+    assert ends(knows)
+    for name, value in (("train_accuracy", 0.9999), ("test_accuracy", 0.9999), ("sensitivity", 0.1001)):
+        assert not ends({**knows, name: value})
+    found = study.run(Spec(64, 16, 8, 1e-2, 0, d=4, p=1, epochs=200, strings=64))
+    assert {row["stopped"] for row in found} == {"until"}
+    assert 0 < found[-1]["step"] < 800 and found[-1]["sensitivity"] == 0.25
 
 
 def test_an_interrupted_run_is_not_taken_for_a_whole_one(monkeypatch):

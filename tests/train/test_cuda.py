@@ -94,14 +94,15 @@ def test_a_recorded_step_is_the_step(more, monkeypatch):
     replay, launched = torch.cuda.CUDAGraph.replay, []
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda graph: launched.append(1) or replay(graph))
     made = []
-    for compile in (False, True):
+    for how in ({}, {"record": True}, {"compile": True}):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).double().cuda()
         stream = BitStream(cube.majority, 8, 64, seed=0, device="cuda", dtype=torch.float64)
         recipe = Recipe(40, 64, rate=1e-2, weight_decay=0.1, **more)
-        made.append(train(model, stream, recipe, every=20, compile=compile))
-    assert len(launched) == 40
-    same(*made, atol=1e-6)  # the rate of a recording has the digits of a float32
+        made.append(train(model, stream, recipe, every=20, **how))
+    assert len(launched) == 2 * 40
+    for each in made[1:]:
+        same(made[0], each, atol=1e-6)  # the rate of a recording has the digits of a float32
 
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts

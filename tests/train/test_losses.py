@@ -7,7 +7,7 @@ import torch
 
 from teeter.errors import InputError
 from teeter.train import LOSSES
-from teeter.train.losses import cross_entropy, logistic, mse
+from teeter.train.losses import cross_entropy, logistic, mse, shared_mse
 
 
 def test_by_definition():
@@ -63,3 +63,12 @@ def test_few_bits_are_summed_in_many():
 def test_shapes_that_do_not_match(loss, outputs, targets):
     with pytest.raises(InputError, match=r"got \(4"):
         loss(outputs, targets)
+
+
+def test_shares_count_inputs_several_times():
+    outputs, values = torch.tensor([[0.5], [2.0], [7.0]]), torch.tensor([1.0, -1.0, 3.0])
+    shares = torch.tensor([0.75, 0.25, 0.0])
+    found = shared_mse(outputs, torch.stack([values, shares], -1))
+    assert float(found) == float(mse(outputs[[0, 0, 0, 1]], values[[0, 0, 0, 1]])) == 0.75 * 0.25 + 0.25 * 9
+    with pytest.raises(InputError, match="shared-mse compares"):
+        shared_mse(outputs, torch.ones(4, 2))

@@ -15,13 +15,14 @@ from teeter.train.run import Diverged, Penalty
 from teeter.train.stack import Stack
 from teeter.train.stack_loop import train_stack
 from teeter.train.stack_streams import StackStream, bit_streams, together
-from teeter.train.streams import Augment, BitStream, Drawn, Stream, shuffled, whole
+from teeter.train.streams import Augment, BitStream, Counted, Drawn, Stream, shuffled, whole
 
 __all__ = [
     "Augment",
     "BitStream",
     "Checkpoint",
     "Diverged",
+    "Counted",
     "Drawn",
     "Job",
     "LOSSES",

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from teeter.errors import InputError
 
-__all__ = ["LOSSES", "cross_entropy", "logistic", "mse"]
+__all__ = ["LOSSES", "cross_entropy", "logistic", "mse", "shared_mse"]
 
 
 def mse(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -23,6 +23,17 @@ def mse(outputs: Tensor, targets: Tensor) -> Tensor:
     """
     answers = _paired("mse", outputs, targets)
     return functional.mse_loss(answers, targets.to(answers))
+
+
+def shared_mse(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean squared difference where each input counts by its share: targets are (..., 2), values and shares.
+
+    >>> shared_mse(torch.tensor([1.0, 0.0]), torch.tensor([[1.0, 0.75], [-1.0, 0.25]]))
+    tensor(0.2500)
+    """
+    values, shares = targets.unbind(-1)
+    answers = _paired("shared-mse", outputs, values)
+    return ((answers - values.to(answers)).square() * shares.to(answers)).sum()
 
 
 def logistic(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -68,6 +79,7 @@ def _wide(outputs: Tensor) -> Tensor:
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "mse": mse,
+    "shared-mse": shared_mse,
     "logistic": logistic,
     "cross-entropy": cross_entropy,
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from teeter import counter
 from teeter.errors import InputError
-from teeter.train.streams import BitStream, Drawn, Stream
+from teeter.train.streams import BitStream, Counted, Drawn, Stream, counted
 
 __all__ = ["StackStream", "bit_streams", "together"]
 
@@ -36,9 +36,11 @@ def together(streams: Sequence[Stream]) -> StackStream:
         bits = [each for each in streams if isinstance(each, BitStream)]
         seeds, functions = [each.seed for each in bits], [each.f for each in bits]
         return bit_streams(functions, first.n, first.batch, seeds, first.device, first.dtype)
-    sets = [each for each in streams if isinstance(each, Drawn)]
-    if len(sets) == len(streams) and len({_sizes(each) for each in sets}) == 1:
-        return _drawn(sets)
+    for kind in (Drawn, Counted):
+        if all(isinstance(each, kind) for each in streams):
+            sets = [each if isinstance(each, Drawn) else each.drawn for each in streams]  # pyright: ignore
+            if len({_sizes(each) for each in sets}) == 1:
+                return _drawn(sets, kind is Counted)
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         inputs, targets = zip(*(each(step) for each in streams), strict=True)
@@ -58,8 +60,8 @@ def _sizes(one: Drawn) -> tuple[object, ...]:
     return one.batch, *((part.shape, part.dtype, part.device) for part in parts)
 
 
-def _drawn(sets: Sequence[Drawn]) -> StackStream:
-    """Each model's from its own set."""
+def _drawn(sets: Sequence[Drawn], once: bool) -> StackStream:
+    """Each model's from its own set, in batches of a `Drawn`, or `once` in those of a `Counted`."""
     inputs, targets = torch.stack([each.inputs for each in sets]), torch.stack([each.targets for each in sets])
     device, size = inputs.device, inputs.shape[1]
     states = counter.states([each.seed for each in sets], device).unsqueeze(1)
@@ -67,7 +69,10 @@ def _drawn(sets: Sequence[Drawn]) -> StackStream:
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         index = counter.integers(size, states, torch.full((), step, device=device), row)
-        return inputs[model, index], targets[model, index]
+        if not once:
+            return inputs[model, index], targets[model, index]
+        chosen, shares = counted(index, size)
+        return inputs[model, chosen], torch.stack([targets[model, chosen].to(shares), shares], -1)
 
     return stream
 

@@ -6,6 +6,7 @@ have seen. All tensors stay on the device they are on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from teeter.data import labelled_bits
 from teeter.errors import InputError
 from teeter.perturb.inputs import Inputs, count, device_of, take
 
-__all__ = ["Augment", "Stream", "BitStream", "Drawn", "shuffled", "whole"]
+__all__ = ["Augment", "Stream", "BitStream", "Counted", "Drawn", "counted", "shuffled", "whole"]
 
 Stream: TypeAlias = Callable[[int], tuple[Inputs, Tensor]]
 Augment: TypeAlias = Callable[..., Inputs]  # (inputs, index of each in the data set, seed=, epoch=) -> inputs
@@ -72,9 +73,54 @@ class Drawn:
             raise InputError(f"a batch has at least one input, got {self.batch}")
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
-        row = torch.arange(self.batch, device=self.inputs.device)
-        index = counter.integers(len(self.inputs), self.seed, step, row)
+        index = self.index(step)
         return self.inputs[index], self.targets[index]
+
+    def index(self, step: int) -> Tensor:
+        """Which are drawn."""
+        row = torch.arange(self.batch, device=self.inputs.device)
+        return counter.integers(len(self.inputs), self.seed, step, row)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The batches of a `Drawn` with each input once, for the loss "shared-mse": targets are (target, share of the batch
+    that is this input). What is learned is the same, and a batch as large as its set costs a quarter less.
+
+    >>> drawn = Drawn(torch.arange(3), 10 * torch.arange(3), batch=4, seed=0)
+    >>> drawn(0)[0]
+    tensor([1, 2, 2, 2])
+    >>> Counted(drawn)(0)
+    (tensor([1, 2, 0]), tensor([[10.0000,  0.2500],
+            [20.0000,  0.7500],
+            [ 0.0000,  0.0000]], dtype=torch.float64))
+    """
+
+    drawn: Drawn
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        chosen, shares = counted(self.drawn.index(step), len(self.drawn.inputs))
+        return self.drawn.inputs[chosen], torch.stack([self.drawn.targets[chosen].to(shares), shares], -1)
+
+
+def counted(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Of batches (..., batch) from a set of this size: those that were drawn, each once, and their shares. All have
+    room for as many as may be drawn; what is left is filled with others, whose share is 0."""
+    batch = index.shape[-1]
+    counts = index.new_zeros(*index.shape[:-1], size).scatter_add_(-1, index, torch.ones_like(index))
+    chosen = (counts == 0).byte().argsort(dim=-1, stable=True)[..., : _room(size, batch)]
+    return chosen, counts.gather(-1, chosen).double() / batch
+
+
+def _room(size: int, batch: int) -> int:
+    """More than are drawn from a set of this size: eight standard deviations above the mean, in whole lines.
+
+    >>> _room(1024, 1024), _room(128, 1024), _room(10**6, 8)
+    (736, 128, 8)
+    """
+    spared, two = (1 - 1 / size) ** batch, (1 - 2 / size) ** batch if size > 1 else 0.0  # this one, these two
+    variance = max(size * (size - 1) * two + size * spared - (size * spared) ** 2, 0.0)
+    return min(size, batch, 32 * math.ceil((size * (1 - spared) + 8 * math.sqrt(variance)) / 32))
 
 
 def shuffled(inputs: Inputs, targets: Tensor, batch: int, seed: int, augment: Augment | None = None) -> Stream:

@@ -34,7 +34,7 @@ from teeter.studies.hahn2024.lengths import SHARPNESS
 from teeter.studies.hahn2024.nudged import answers, changes
 from teeter.studies.over_runs import POSITIVE, average, mean, unknown
 from teeter.studies.study import Claim, Study
-from teeter.train import Drawn, Job, Recipe, Stack, train_many
+from teeter.train import Counted, Drawn, Job, Recipe, Stack, train_many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,9 +89,9 @@ def seed_of(spec: Spec, model: int) -> int:
 def job_of(spec: Spec, x: Tensor, labels: Tensor, model: int) -> Job:
     """One model that learns these strings' labels ±1, as 0 and 1."""
     seed = seed_of(spec, model)
-    recipe = Recipe(spec.steps, spec.batch, rate=spec.rate, arithmetic=ARITHMETIC[x.device.type])
+    recipe = Recipe(spec.steps, None, rate=spec.rate, loss="shared-mse", arithmetic=ARITHMETIC[x.device.type])
     learner = Learner("random", spec.n, seed, spec.variant, dim=spec.dim)
-    return Job(model_of(learner).to(x.device), Drawn(x, (1 + labels) / 2, spec.batch, seed), recipe)
+    return Job(model_of(learner).to(x.device), Counted(Drawn(x, (1 + labels) / 2, spec.batch, seed)), recipe)
 
 
 def trained(spec: Spec, jobs: list[Job], folder: Path | None) -> Stack:

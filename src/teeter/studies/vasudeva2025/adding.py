@@ -59,13 +59,13 @@ class Adder:
     share: float = 0.3
     rate: float = 1e-3
     weight_decay: float = 1.0
-    epochs: int = 40_000
+    epochs: int = 25_000
     labels: str = "sum"
 
 
 def marks(epochs: int) -> list[int]:
     """The epochs that are measured."""
-    return squares(epochs, 200 if epochs >= 10_000 else 50 if epochs >= 100 else 5)
+    return squares(epochs, 100 if epochs >= 10_000 else 50 if epochs >= 100 else 5)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def draw(table: Any) -> Figure:
         _over_training(column[1], here, "accuracy", ("after",))
         column[0].set_ylim(bottom=0)
         column[0].tick_params(labelbottom=False)
-        column[1].set_xlabel("pairs trained on")
+        column[1].set_xlabel("pairs trained on, thousands")
         _by_position(column[2], here)
         _matched(column[3], here, name == sets[0])
         _at_end(column[4], here, kinds, name == sets[0])
@@ -85,7 +85,7 @@ def _over_training(axes: Axes, table: Any, column: str, places: tuple[str, ...])
             axes.plot(middle.index, middle, PLACES[place][0], color=COLOURS[model], linewidth=1.2)
             if place == "after":
                 axes.fill_between(middle.index, low, high, color=COLOURS[model], alpha=0.15, linewidth=0)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}")
 
 
 def _by_position(axes: Axes, table: Any) -> None:
@@ -138,3 +138,4 @@ def _lines(axes: Axes, words: list[str], named: bool) -> None:
     axes.set_xscale("symlog", linthresh=1e-3)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.tick_params(axis="x", labelsize=8)

@@ -10,6 +10,9 @@ __all__ = [
     "ALL_TOKENS",
     "GPT2",
     "LSTM",
+    "MAIN",
+    "MAPS",
+    "MEANWHILE",
     "NAMES",
     "NUDGES",
     "RELEASED",
@@ -24,12 +27,21 @@ __all__ = [
 LSTM, ROBERTA, RELU, GPT2 = "text-lstm", "roberta", "roberta-relu", "gpt2"
 NAMES = {LSTM: "LSTM", ROBERTA: "RoBERTa", RELU: "RoBERTa-ReLU", GPT2: "GPT-2"}
 STRONG, WEAK, ALL_TOKENS = 15.0, 4.0, 0.5  # variances
-NUDGES = (
-    *(Nudge("train", place, sigma2) for sigma2 in (STRONG, WEAK) for place in ("after", "before")),
-    *(Nudge("train", place, STRONG, relative=True) for place in ("after", "before")),
-    *(Nudge("train", place, ALL_TOKENS, whole=True) for place in ("after", "before")),
-    *(Nudge("valid", place, STRONG) for place in ("after", "before")),
+MAIN = (Nudge("train", "after", STRONG), Nudge("train", "before", STRONG))
+MEANWHILE = (  # at every measured step
+    *MAIN,
+    Nudge("train", "after", WEAK),
+    Nudge("valid", "after", STRONG),
+    Nudge("train", "after", STRONG, relative=True),
 )
+NUDGES = (  # and at the last
+    *MEANWHILE,
+    Nudge("train", "before", WEAK),
+    Nudge("valid", "before", STRONG),
+    Nudge("train", "before", STRONG, relative=True),
+    *(Nudge("train", place, ALL_TOKENS, whole=True) for place in ("after", "before")),
+)
+MAPS = MEANWHILE[:3]  # of every token, at the last step
 # Where the released code differs from our default.
 RELEASED: dict[str, dict[str, Any]] = {
     LSTM: {"variant": "released"},

@@ -7,6 +7,7 @@ token the size of all others: so has the released code for RoBERTa. GPT-2 has no
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -21,12 +22,13 @@ from teeter import counter
 from teeter.data import BytePairEncoding, TextPairs, encode, gpt2_bpe, mrpc, qqp, seen, subset, vocabulary_size
 from teeter.data.encoding import PADDING
 from teeter.data.pairs import own_pairs
-from teeter.errors import UnknownName
+from teeter.errors import InputError, UnknownName
 from teeter.measure import Estimate, Tally, TokenMap, sensitivity, token_map
+from teeter.measure.arithmetic import computing_in
 from teeter.models import MODELS
 from teeter.perturb import EmbeddingNoise
 from teeter.studies.devices import ARITHMETIC, device_here
-from teeter.train import Diverged, Recipe, bar, shuffled, train
+from teeter.train import Diverged, Recipe, Trained, bar, shuffled, train
 from teeter.train.state import own_randomness
 
 __all__ = ["MADE", "Nudge", "Reader", "Reading", "Texts", "learn", "made_pairs", "model_of", "parts_of", "texts_of"]
@@ -36,7 +38,7 @@ BATCH, HEADS, WEIGHT_DECAY = 32, 8, 1e-4  # appendix D
 DRAWS = 3  # at each token of a map, as in the released scripts
 _PROBED, _MAPPED, _ROUNDS = 2048, 8, 4  # texts measured, one in how many is mapped, nudges of each text at the end
 _SEED = 5_000_000  # of noise and of which texts are measured: no run's own
-_AT_ONCE = 512  # texts in a forward
+_AT_ONCE = 1024  # texts in a forward
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,10 @@ class Look:
     rounds: int = 1
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
+        with computing_in("float32", self.sets["train"][0].device):  # torch has an LSTM of a GPU in tf32 else
+            return self._said(model)
+
+    def _said(self, model: nn.Module) -> dict[str, float]:
         found: dict[str, float] = {}
         for split, (tokens, labels) in self.sets.items():
             with torch.no_grad():
@@ -243,10 +249,15 @@ def _taken(found: Mapping[str, float], name: str) -> Estimate:
 
 
 def learn(
-    spec: Reading, nudges: Sequence[Nudge], maps: Sequence[Nudge], folder: Path | None = None
+    spec: Reading,
+    nudges: Sequence[Nudge],
+    last: Sequence[Nudge],
+    maps: Sequence[Nudge],
+    folder: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Train it, look at it a few times, and at the end map which tokens matter. A row is one sensitivity at one step:
-    `what` says of what (see `parts_of`), and every row has the accuracies of its step."""
+    """Train it, look at it a few times, more closely at the end (at the `last` nudges), and then map which tokens
+    matter. A row is one sensitivity at one step: `what` says of what (see `parts_of`), and every row has the accuracies
+    of its step."""
     device = device_here()
     texts = texts_of(spec.data, spec.pairs, spec.length)
     sets = {"train": texts.train, "valid": texts.valid}
@@ -262,27 +273,39 @@ def learn(
         arithmetic=ARITHMETIC[device.type],
     )
     how: dict[str, Any] = {"every": looks_at(spec.steps), "folder": folder, "keep": max(spec.steps // 4, 1)}
-    how["compile"] = device.type == "cuda" and spec.model != "text-lstm"  # torch compiles no LSTM
     stream = shuffled(*sets["train"], BATCH, spec.seed)
     try:
         with bar() as shown:
             how["progress"] = lambda step, steps, row: shown(step, steps, _short(row))
-            made = train(model, stream, recipe, measures={"look": look}, seed=spec.seed, **how)
+            made = _trained(model, stream, recipe, measures={"look": look}, seed=spec.seed, **how)
     except Diverged as problem:
         return [row for each in problem.rows for row in look.rows(each["step"], _said(each), False)]
     if made.stopped != "done":
         raise KeyboardInterrupt
     rows = [row for each in made.rows[:-1] for row in look.rows(each["step"], _said(each))]
-    last = replace(look, rounds=_ROUNDS)(made.model)
-    rows += look.rows(spec.steps, last)
+    close = replace(look, nudges=last, rounds=_ROUNDS)
+    end = close.rows(spec.steps, close(made.model))
+    rows += end
     for nudge in maps:
         tokens = look.sets[nudge.split][0]
         tokens = tokens[: max(len(tokens) // _MAPPED, 2)]
-        found = token_map(made.model, tokens, nudge.noise(spec.model), draws=DRAWS, seed=_SEED, batch=_AT_ONCE)
-        common = look.rows(spec.steps, last)[look.nudges.index(nudge)]
+        with computing_in("float32", device):
+            found = token_map(made.model, tokens, nudge.noise(spec.model), draws=DRAWS, seed=_SEED, batch=_AT_ONCE)
+        common = end[last.index(nudge)]
         for (what, position), each in parts_of(found).items():
             rows.append({**common, "what": what, "position": position, **_ends(each)})
     return rows
+
+
+def _trained(*given: Any, **how: Any) -> Trained:
+    """Steps are launched as one program each where the model allows it, and else as they come."""
+    try:
+        return train(*given, **how, record=True)
+    except InputError as problem:
+        if not torch.cuda.is_available():
+            raise
+        warnings.warn(f"trained without a recording: {problem}", RuntimeWarning, stacklevel=2)
+        return train(*given, **how)
 
 
 def looks_at(steps: int) -> list[int]:
@@ -291,7 +314,7 @@ def looks_at(steps: int) -> list[int]:
     >>> looks_at(120)
     [0, 3, 8, 15, 23, 32, 42, 53, 65, 78, 91, 105, 120]
     """
-    looks = 24 if steps >= 1000 else 12
+    looks = 16 if steps >= 1000 else 12
     return sorted({round(steps * (k / looks) ** 1.5) for k in range(looks + 1)})
 
 

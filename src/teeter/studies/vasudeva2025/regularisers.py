@@ -167,7 +167,7 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
             penalty=penalty if spec.method == "penalty" else None,
             progress=progress,
             seed=spec.seed,
-            compile=device.type == "cuda",
+            record=True,
         )
     if made.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -188,7 +188,7 @@ def figure(table: pd.DataFrame) -> Figure:
         for predictor, value in zip(PREDICTORS, published, strict=True)
         if value > 0
     ]
-    drawing = Figure(figsize=(6.8, 4.0), layout="constrained")
+    drawing = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = drawing.subplots()
     for line, (setting, predictor, value) in enumerate(cells):
         exact, sampled = (_cell(setting, predictor, method)(table) for method in METHODS)
