@@ -18,6 +18,7 @@ from teeter.studies.vasudeva2025 import (
     svhn,
     variance,
 )
+from teeter.studies.vasudeva2025.over_epochs import NAMES
 from teeter.studies.vasudeva2025.vision import FAMILIES, LEVELS, SETTINGS, Seen, run
 
 ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, robustness, flatness]
@@ -35,7 +36,8 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
             own |= {name: kind[name] for name in SPEC if name in kind}
             s = kind["sensitivity"] * factor
             for epoch, accuracy in enumerate((0.1, 0.95, 1.0)):
-                row = dict(about="epoch", epoch=epoch, train_accuracy=accuracy, test_accuracy=0.8 * accuracy)
+                row = dict(about="epoch", epoch=epoch, step=epoch, frequent=0.1, train_accuracy=accuracy)
+                row["test_accuracy"] = 0.8 * accuracy
                 rows.append({**own, **row, "train_loss": 2.0 - epoch, "sensitivity": s if epoch else 0.9})
             for level in LEVELS:
                 row = dict(about="noise", noise="patch", sigma2=level * SETTINGS[data].sigma2)
@@ -43,7 +45,11 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
             rows.append(
                 {**own, "about": "noise", "noise": "whole", "sigma2": 0.025, "sensitivity": kind["whole"] * factor}
             )
-            rows.append({**own, "about": "weights", "shop": kind["shop"] * factor, "shpred": kind["shpred"] * factor})
+            scattered = dict(about="noise", noise="scattered", sigma2=SETTINGS[data].sigma2 ** 2)
+            rows.append({**own, **scattered, "sensitivity": kind.get("scattered", kind["sensitivity"]) * factor})
+            for rho, times in ((0.005, 1), (0.05, kind.get("louder", 1))):
+                row = dict(about="weights", rho=rho, shop=kind["shop"] * factor * times)
+                rows.append({**own, **row, "shpred": kind["shpred"] * factor})
             if data == "cifar10":
                 where = [(family, severity) for family in FAMILIES for severity in (1, 2)]
                 accuracies = [dict(accuracy=kind["accuracy"] * factor, family=a, severity=b) for a, b in where]
@@ -69,11 +75,13 @@ def test_published_sensitivities(study):
         dict(kind, sensitivity=min(10 * kind["sensitivity"], 1.0) if "vit" in kind["model"] else 0.9) for kind in kinds
     ]
     found = verdicts(study, made(far, data))
-    told = [kind["model"] for kind in kinds]
-    assert found[: len(told)] == ["not reproduced"] * len(told)
-    assert (
-        "not reproduced" in verdicts(study, made([dict(kind, sensitivity=0.05) for kind in kinds], data))[len(told) :]
-    )
+    told = 2 * len(kinds)  # under noise on a patch, and as the released code has it
+    assert found[:told] == ["not reproduced"] * told
+    same = verdicts(study, made([dict(kind, sensitivity=0.05) for kind in kinds], data))[told:]
+    assert "not reproduced" in same
+    released = verdicts(study, made([dict(kind, scattered=10 * kind["sensitivity"]) for kind in kinds], data))
+    half = len(kinds)
+    assert released == ["reproduced"] * half + ["not reproduced"] * half + ["reproduced"] * (len(released) - told)
     assert set(verdicts(study, made(kinds, data, seeds=1))) == {"undecided"}
     assert set(verdicts(study, made(kinds, "digits"))) == {"not run at this tier"}
 
@@ -94,7 +102,7 @@ def test_at_equal_accuracy_not_at_the_end():
     [
         (2, 0.02, "reproduced"),
         (0.5, 0.02, "not reproduced"),
-        (30, 0.02, "not reproduced"),
+        (30, 0.02, "reproduced"),
         (1.1, 0.02, "not reproduced"),
     ],
 )
@@ -135,7 +143,7 @@ def test_random_noise():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "verdict"), [(1.3, "reproduced"), (3, "not reproduced"), (0.7, "not reproduced"), (1.0, "reproduced")]
+    ("ratio", "verdict"), [(1.3, "reproduced"), (3, "not reproduced"), (0.6, "not reproduced"), (1.0, "reproduced")]
 )
 def test_optimizer(ratio, verdict):
     kinds = [dict(model="vit-small", optimizer=o, sensitivity=s) for o, s in (("sgd", 0.01), ("adam", 0.01 * ratio))]
@@ -145,10 +153,13 @@ def test_optimizer(ratio, verdict):
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.3, "reproduced"), (4, "not reproduced")])
 def test_depth_and_heads(ratio, verdict):
-    shapes = dict.fromkeys(depth_heads.SHAPES, 0.01) | {(0, 16): 0.01 * ratio}
+    shapes = dict.fromkeys(depth_heads.SHAPES, 0.01) | {(0, 8): 0.01 * ratio}
     kinds = [dict(model="vit-small", layers=a, heads=b, sensitivity=s) for (a, b), s in shapes.items()]
     table = made(kinds)
     assert verdicts(depth_heads, table) == [verdict]
+    stuck = (table["seed"] == 1) & (table["layers"] == 4) & (table["about"] == "epoch")
+    table.loc[stuck, "train_accuracy"] = 0.1  # of that seed a shape is missing
+    assert depth_heads.furthest(table).n == 2
     assert verdicts(depth_heads, made(kinds, seeds=1)) == ["undecided"]
 
 
@@ -161,12 +172,17 @@ def figure_9(cnns=0.5, vits=0.6, others=0.7, sensitivity=0.003):
     ]
 
 
+THREE = (("", 0.01, 0.6), ("penalty", 0.02, 0.7), ("noise", 0.03, 0.5))
+
+
 def test_robustness():
     assert set(verdicts(robustness, made(figure_9()))) == {"reproduced"}
     found = verdicts(robustness, made(figure_9(cnns=0.7, vits=0.6, others=0.5, sensitivity=0.05)))
     assert set(found) == {"not reproduced"}
     found = verdicts(robustness, made(figure_9(others=0.605)))
     assert found[6:8] == found[12:14] == ["not reproduced"] * 2  # no better
+    kinds = [dict(model="vit-small", training=t, sensitivity=s, accuracy=a) for t, s, a in THREE]
+    assert robustness.foretold(1)(made(kinds)).value == pytest.approx(-0.5)  # ranks 1 2 3 and 2 3 1, in every seed
     assert set(verdicts(robustness, made(figure_9(), seeds=1)[:-1])) <= {"undecided", "reproduced"}
     found = verdicts(robustness, made(figure_9(), "digits"))
     assert found == ["reproduced"] * 2 + ["not run at this tier"] * 14
@@ -179,13 +195,16 @@ def test_flatness():
         for t in ("", "penalty")
     ]
     assert set(verdicts(flatness, made(kinds, wobble=0.005))) == {"reproduced"}
+    louder = [dict(kind, louder=10) for kind in kinds]
+    found = verdicts(flatness, made(louder, wobble=0.005))
+    assert found[:4] == ["reproduced"] * 4 and found[4:8].count("not reproduced") == 2  # ShOp at 0.05
     swapped = [dict(kinds[0], training="penalty"), dict(kinds[1], training="")]
-    assert set(verdicts(flatness, made(swapped, wobble=0.005))[4:]) == {"not reproduced"}
+    assert set(verdicts(flatness, made(swapped, wobble=0.005))[8:]) == {"not reproduced"}
     same = [kinds[0], dict(kinds[0], training="penalty")]
-    assert verdicts(flatness, made(same, wobble=0.005))[4:] == ["not reproduced"] * 2
+    assert verdicts(flatness, made(same, wobble=0.005))[8:] == ["not reproduced"] * 2
     assert set(verdicts(flatness, made(kinds, seeds=1))) == {"undecided"}
     digits = verdicts(flatness, made(kinds, "digits", wobble=0.005))
-    assert digits == ["not run at this tier"] * 4 + ["reproduced"] * 2
+    assert digits == ["not run at this tier"] * 8 + ["reproduced"] * 2
 
 
 def test_paper_tiers():
@@ -201,14 +220,19 @@ def test_paper_tiers():
     assert {(spec.model, spec.rate) for spec in svhn.PAPER} == {("resnet18", 0.0015), ("vit-small-svhn", 0.1)}
     assert {(spec.optimizer, spec.rate) for spec in optimizer.PAPER} == {("sgd", 0.1), ("adam", 0.002)}
     other = {(spec.training, spec.rate) for spec in robustness.PAPER if spec.training}
-    assert other == {("penalty", 0.16), ("penalty as released", 0.16), ("noise", 0.2)}
+    assert other == {("penalty", 0.16), ("noise", 0.2)}
+    assert {spec.training for spec in robustness.SMALL} == {"", "penalty", "noise", "penalty as released"}
+    ends = {spec.epochs for spec in robustness.PAPER if spec.model == "vit-small"}
+    assert len(ends) == 1  # what is compared at the end is trained as long
     for study, data in ((cifar10, "cifar10"), (fashion, "fashion-mnist"), (mnist, "mnist"), (svhn, "svhn")):
         assert {(spec.data, spec.images, spec.optimizer, spec.layers) for spec in study.PAPER} == {(data, 0, "sgd", 0)}
         assert len({spec.seed for spec in study.PAPER}) >= 3
     assert set(random_noise.PAPER) < set(variance.PAPER) == set(cifar10.PAPER)
     assert {spec for spec in robustness.PAPER if not spec.training} < set(cifar10.PAPER)
     assert set(flatness.PAPER) < set(robustness.PAPER)
-    assert {(spec.layers or 8, spec.heads or 32) for spec in depth_heads.PAPER} >= {(8, 32), (4, 32), (8, 16)}
+    assert {(spec.layers or 8, spec.heads or 32) for spec in depth_heads.PAPER} == {(8, 32), (4, 32), (8, 8)}
+    assert {spec for spec in depth_heads.PAPER if not (spec.layers or spec.heads)} < set(cifar10.PAPER)
+    assert [spec.model for spec in cifar10.PAPER[:5]] == list(cifar10.PUBLISHED)  # every model first, then again
 
 
 KEPT = {}  # rows of smoke runs, by spec: studies share them
@@ -242,3 +266,25 @@ def test_figures_show_every_kind_and_what_is_published(study):
         robustness: [robustness.named(*kind) for kind in robustness.LOOKS],
     }.get(study, ["DenseNet-121", "ResNet-18", "ConvMixer", "ViT-small", "ViT-simple"])
     assert sorted(words) == sorted(expected)
+    title = drawing.get_suptitle()
+    assert ("V, at the end" in title) == (study is cifar10) and ("accuracy on the training set, 1.000" in title) == (
+        study in (cifar10, fashion, mnist, svhn, optimizer, depth_heads)
+    )
+
+
+@pytest.mark.parametrize("study", [cifar10, fashion, svhn])
+def test_runs_that_diverge_leave_the_claims_to_the_others(study):
+    """Of one model no run comes to its end: what is said of it stays open, and the rest is as it was."""
+    kinds, data = as_published(study)
+    table = made(kinds, data, seeds=4)
+    lost = kinds[0]["model"]
+    ended = table.loc[(table["model"] != lost) | ((table["about"] == "epoch") & (table["epoch"] == 0))]
+    found = {claim.claim: claim.judge(ended).verdict for claim in study.CLAIMS}
+    name = NAMES[lost]
+    assert {verdict for words, verdict in found.items() if words.startswith(name)} == {"undecided"}
+    assert {verdict for words, verdict in found.items() if not words.startswith(name)} == {"reproduced"}
+    assert study.STUDY.figure(ended)
+    one = table.loc[
+        (table["model"] != lost) | (table["seed"] < 3) | ((table["about"] == "epoch") & (table["epoch"] == 0))
+    ]
+    assert set(verdicts(study, one)) == {"reproduced"}

@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from teeter.data import LabelledImages
-from teeter.errors import UnknownName
-from teeter.perturb import PatchNoise
-from teeter.studies.vasudeva2025 import vision
+from teeter.errors import InputError, UnknownName
+from teeter.perturb import Noise, PatchNoise
+from teeter.studies.vasudeva2025 import looks, vision
+from teeter.studies.vasudeva2025.scattered import ScatteredNoise
 from teeter.studies.vasudeva2025.vision import Seen
 from teeter.train import SensitivityPenalty, train
 from teeter.train.recipe import rate_at
@@ -21,20 +22,27 @@ CPU = torch.device("cpu")
 
 
 def epochs(run, accuracies, **more):
-    return [
-        dict(run=run, data="digits", about="epoch", epoch=i, train_accuracy=a, sensitivity=0.1 * i, **more)
-        for i, a in enumerate(accuracies)
-    ]
+    own = dict(run=run, data="digits", about="epoch", frequent=0.1, **more)
+    return [dict(own, epoch=i, step=10 * i, train_accuracy=a, sensitivity=0.1 * i) for i, a in enumerate(accuracies)]
 
 
 def test_runs_are_matched_where_the_least_accurate_one_ends():
-    table = pd.DataFrame([*epochs("slow", [0.1, 0.5, 0.8]), *epochs("fast", [0.1, 0.9, 0.7, 1.0])])
+    table = pd.DataFrame([*epochs("slow", [0.1, 0.5, 0.8]), *epochs("fast", [0.1, 0.9, 0.77, 1.0])])
     table = pd.concat([table, pd.DataFrame([dict(run="fast", data="digits", about="noise", sensitivity=9.0)])])
     found = vision.matched(table.iloc[::-1]).set_index("run")
-    assert found["epoch"].to_dict() == {"slow": 2, "fast": 1}
-    assert found["train_accuracy"].to_dict() == {"slow": 0.8, "fast": 0.9}
-    peak = vision.matched(pd.DataFrame([*epochs("a", [0.2, 0.9, 0.6]), *epochs("b", [0.95])]))
+    assert found["epoch"].to_dict() == {"slow": 2, "fast": 2}
+    assert found["train_accuracy"].to_dict() == {"slow": 0.8, "fast": 0.77}
+    assert set(found["level"]) == {0.8}
+    peak = vision.matched(pd.DataFrame([*epochs("a", [0.2, 0.9, 0.6]), *epochs("b", [0.94])]))
     assert peak.set_index("run")["epoch"].to_dict() == {"a": 1, "b": 0}  # its best, not its last
+
+
+def test_what_cannot_be_compared_at_equal_accuracy_is_not():
+    """One that learns nothing does not take the level down to its own, and one that is never near it has no row."""
+    runs = [*epochs("slow", [0.1, 0.5, 0.8]), *epochs("stuck", [0.1, 0.14, 0.1]), *epochs("jumps", [0.1, 0.86, 1.0])]
+    found = vision.matched(pd.DataFrame(runs))
+    assert found["run"].tolist() == ["slow"] and found["level"].tolist() == [0.8]
+    assert vision.matched(pd.DataFrame(epochs("stuck", [0.1, 0.14]))).empty
 
 
 def test_ends_finals_and_filters():
@@ -43,9 +51,11 @@ def test_ends_finals_and_filters():
     rows += [dict(noise, data="fashion-mnist", sigma2=s, sensitivity=s / 10) for s in (1.0, 5.0)]
     rows += [dict(noise, data="cifar10", sigma2=s, sensitivity=s / 20) for s in (1.0, 5.0)]
     rows += [dict(noise, data="cifar10", noise="whole", sigma2=1.0, sensitivity=9.0)]
+    rows += [dict(noise, data="fashion-mnist", noise="scattered", sigma2=25.0, sensitivity=0.7)]
     table = pd.DataFrame(rows)
     assert vision.ends(table).set_index("run")["train_accuracy"].to_dict() == {"a": 0.8, "b": 0.2}
     assert vision.finals(table).set_index("data")["sensitivity"].to_dict() == {"fashion-mnist": 0.5, "cifar10": 0.05}
+    assert vision.finals(table, "scattered")["sensitivity"].tolist() == [0.7]
     assert vision.has(table, "cifar10") and not vision.has(table, "svhn")
     assert len(vision.of(table, run="a", about="noise", sigma2=1.0)) == 3
 
@@ -53,8 +63,8 @@ def test_ends_finals_and_filters():
 def test_marks():
     assert vision.marks(1) == [0, 1]
     assert vision.marks(15) == list(range(16))
-    assert vision.marks(50) == [*range(11), *range(15, 51, 5)]
-    assert vision.marks(53)[-2:] == [50, 53]
+    assert vision.marks(40) == [*range(11), *range(14, 39, 4), 40]
+    assert vision.marks(30) == [*range(11), *range(13, 29, 3), 30]
 
 
 def test_pixels_are_between_minus_one_and_one():
@@ -92,7 +102,9 @@ def test_settings_of_appendix_d():
     assert found["mnist"][:2] == (50, 7)
     assert found["fashion-mnist"] == (100, 4, 5.0)
     assert found["cifar10"] == found["svhn"] == (100, 4, 1.0)
-    assert (vision.PENALTY, vision.RHO, vision.DRAWS, vision.SHARED) == (0.25, 0.005, 5, 0.3)
+    assert (vision.PENALTY, looks.RHOS[0], looks.DRAWS) == (0.25, 0.005, 5)
+    assert vision.batch_of(Seen("mnist", "mlp-mnist", 0, 0.01, 30)) == 50
+    assert vision.batch_of(Seen("mnist", "mlp-mnist", 0, 0.01, 30, images=3000)) == 10
     adam = vision._recipe(Seen("cifar10", "vit-small", 0, 0.002, 50, optimizer="adam"), 500, CPU)
     assert [rate_at(adam, epoch * 500) for epoch in (0, 7, 8, 16)] == [0.002, 0.002, 0.001, 0.0005]
     sgd = vision._recipe(Seen("cifar10", "vit-small", 0, 0.1, 50), 500, CPU)
@@ -120,16 +132,19 @@ def test_the_released_penalty_is_the_mixed_loss():
 def test_rows_of_a_run_and_the_same_again():
     rows = vision.run(QUICK)
     kinds = [row["about"] for row in rows]
-    assert [kinds.count(each) for each in ("epoch", "noise", "weights", "corruption")] == [3, 7, 1, 0]
+    assert [kinds.count(each) for each in ("epoch", "fate", "noise", "weights", "corruption")] == [3, 1, 8, 2, 0]
     assert [row["epoch"] for row in rows[:3]] == [0, 1, 2]
-    assert rows[2]["step"] == 2 * 120 // 20
+    assert rows[2]["step"] == 2 * 120 // 4  # few images, small batches
     for row in rows[:3]:
         assert row["sensitivity_low"] <= row["sensitivity"] <= row["sensitivity_high"]
         assert {"train_accuracy", "train_loss", "test_accuracy", "test_loss"} <= set(row)
     assert rows[2]["train_loss"] < rows[0]["train_loss"]
-    noises = [(row["noise"], row["sigma2"]) for row in rows[3:10]]
-    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("whole", 0.025)]
-    assert rows[-1]["shop"] > rows[-1]["shpred"] >= 0
+    assert rows[3] == {"about": "fate", "fate": "done"}
+    noises = [(row["noise"], row["sigma2"]) for row in rows[4:12]]
+    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("scattered", 1.0), ("whole", 0.025)]
+    assert [row["rho"] for row in rows[-2:]] == [0.005, 0.05]
+    assert rows[-1]["shop"] > rows[-2]["shop"] > 0 and 1 >= rows[-1]["shpred"] >= rows[-2]["shpred"] >= 0
+    assert rows[0]["frequent"] == pytest.approx(0.1, abs=0.05)
     assert vision.run(QUICK) == rows
 
 
@@ -173,14 +188,65 @@ def test_corrupted_images_of_cifar10(monkeypatch):
 
     def cifar10_c(name, severity, test):
         asked.append((name, severity, len(test)))
-        return test
+        return images if severity == 2 else test  # as if official arrays were at hand, which are of all images
 
     monkeypatch.setattr(vision, "_read", lambda name, split: images)
     monkeypatch.setattr(vision.data, "cifar10_c", cifar10_c)
     spec = Seen("cifar10", "mlp-leaky-relu", 0, 0.1, 1, images=30)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
     rows = list(vision._corruptions(model, spec, CPU))
+    by_severity = [[row["accuracy"] for row in rows if row["severity"] == each] for each in (1, 2)]
+    assert by_severity[0] == by_severity[1]  # the same images
     assert len(rows) == len(set(asked)) == 2 * 15
     assert {row["family"] for row in rows} == {"noise", "blur", "weather", "digital"}
     assert {count for _, _, count in asked} == {5}
-    assert all(0 <= row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] <= 1 for row in rows)
+    x, labels = vision.scaled(vision._chosen(spec, "test"), CPU)
+    right = float((model(x).argmax(1) == labels).float().mean())
+    assert [row["accuracy"] for row in rows] == pytest.approx([right] * 30)
+
+
+def test_a_run_that_diverges_says_so_and_ends_nothing():
+    rows = vision.run(Seen("digits", "mlp-leaky-relu", 0, 1e20, epochs=2, images=120))
+    assert [row["about"] for row in rows] == ["epoch", "fate"]
+    assert rows[-1]["fate"] == "diverged"
+
+
+def test_a_look_asks_the_model_once_of_every_image():
+    """Accuracy, loss and the sensitivity of a linear model, whose answers can be had by hand."""
+    torch.manual_seed(0)
+    x, y = torch.randn(400, 1, 8, 8), torch.arange(400) % 3
+    model, seen = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), []
+    model.register_forward_hook(lambda part, given, out: seen.append(len(out)))
+    found = looks.look((x, y), (x[:100], y[:100]), PatchNoise(4, 1.0))(model)
+    assert sum(seen) == 400 + 100 + 400 + 32  # as they are, of the test, nudged, and a look at what was given
+    logits = model(x).detach()
+    assert found["train_accuracy"] == pytest.approx(float((logits.argmax(1) == y).double().mean()))
+    assert found["test_loss"] == pytest.approx(float(nn.functional.cross_entropy(logits[:100], y[:100])))
+    times, many = 200, 0
+    for _ in range(times):
+        patches = torch.randint(4, (400,))
+        noisy = x.clone().view(400, 1, 2, 4, 2, 4)
+        noisy[torch.arange(400), :, patches // 2, :, patches % 2] += torch.randn(400, 1, 4, 4)
+        many += int((model(noisy.view(x.shape)).argmax(1) != logits.argmax(1)).sum())
+    assert found["sensitivity_low"] <= many / (400 * times) <= found["sensitivity_high"]
+
+
+def test_scattered_noise():
+    """As many pixels as a patch has, all channels of each, all over the image."""
+    x, index = torch.zeros(2000, 3, 32, 32), torch.arange(2000)
+    noise = Noise(0, index, torch.zeros_like(index), torch.zeros_like(index))
+    nudged = ScatteredNoise(4, 25.0).run(lambda images: images, x, noise)
+    moved = (nudged != 0).any(1)
+    assert torch.equal(moved, (nudged != 0).all(1)) and int(x.abs().sum()) == 0
+    pixels = moved.flatten(1).sum(1)
+    assert pixels.max() == 16 and pixels.double().mean() == pytest.approx(16 - 120 / 1024, abs=0.05)
+    patches = moved.view(2000, 8, 4, 8, 4).any(4).any(2).flatten(1).sum(1).double()
+    assert patches.mean() == pytest.approx(64 * (1 - (63 / 64) ** 16), abs=0.1)  # 14.3
+    alone = nudged.transpose(0, 1)[:, moved]
+    assert float(alone.var()) == pytest.approx(25.0, rel=0.05)  # of pixels drawn twice it is double: 0.7 % more
+    where = moved.double().mean(0)
+    assert float(where.max()) < 0.035 and float(where.min()) > 0.003  # 1/64 each
+    assert abs(float(torch.corrcoef(alone)[0, 1])) < 0.02
+    assert ScatteredNoise(4).positions(x[:2]).shape == (2, 64)
+    with pytest.raises(InputError, match="as one tensor"):
+        ScatteredNoise(4).run(lambda images: images, {"pixel_values": x}, noise)

@@ -99,3 +99,24 @@ def test_nothing_waits_for_the_device():
 def test_what_is_recorded_has_no_schedule():
     with pytest.raises(InputError, match="one strength at all steps"):
         SensitivityPenalty(PATCH, 0.25, schedule=lambda step: 1.0, recorded=True)
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_what_is_nudged_goes_through_the_compiled_model(record, monkeypatch):
+    """As long as it is what goes in; a BatchNorm inside still follows the clean batch alone."""
+    monkeypatch.setattr(room, "Recorded", Launched)
+    made, through = [], []
+    for own, compiled in ((penalty(record), False), (penalty(record), True)):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.BatchNorm2d(1), network()).train()
+        forward = nn.Sequential(model) if compiled else model  # a module around it, as torch.compile gives one
+        if compiled:
+            forward.register_forward_hook(lambda part, given, out: through.append(len(out)))
+        run = Run(model, RECIPE, torch.device("cpu"), forward, own, 12, record, rows=[{"step": 0}])
+        for step in range(3):
+            run.advance(*shuffled(IMAGES, torch.arange(60) % 3, 20, seed=0)(step))
+        made.append((run.seen, model.state_dict()))
+    assert through == [20] * 6  # clean and nudged
+    torch.testing.assert_close(made[0], made[1], rtol=0, atol=0)
+    assert made[1][1]["0.num_batches_tracked"] == 3
+    assert penalty().of_inputs and not SensitivityPenalty(perturb.HiddenNoise("1"), 0.25).of_inputs

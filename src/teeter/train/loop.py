@@ -91,8 +91,8 @@ def train(
     batch = stream(0)
     device = checked(model, batch, recipe, measures, keep)
     longest = max(later - earlier for earlier, later in pairwise(marks))
-    still = isinstance(batch[0], Tensor) and (penalty is None or getattr(penalty, "recorded", False))
-    record = (record or compile is True) and device.type == "cuda" and still
+    still = penalty is None or getattr(penalty, "recorded", False)
+    record = (record or compile is True) and device.type == "cuda" and still and isinstance(batch[0], Tensor)
     run = Run(model, recipe, device, _forward(model, compile), penalty, longest, record)
     identity = {} if folder is None else _identity(run, batch, marks, measures, seed, compile)
 
@@ -122,7 +122,7 @@ def train(
 
 
 def _forward(model: nn.Module, compile: bool | str) -> Callable[[Any], Any]:
-    """What a batch goes through in training; measures and penalties, which may nudge its parts, see the model."""
+    """What a batch goes through in training; measures, and penalties that nudge its parts, see the model."""
     if not compile:
         return model
     return torch.compile(model, dynamic=False, mode=compile if isinstance(compile, str) else None)

@@ -36,7 +36,18 @@ from teeter.perturb.inputs import count, device_of, take
 from teeter.train.losses import LOSSES
 from teeter.train.stack import Stacked
 
-__all__ = ["Measure", "OfStack", "Said", "accuracy", "blowup", "loss", "parameter_norm", "sensitivity", "sharpness"]
+__all__ = [
+    "Measure",
+    "OfStack",
+    "Said",
+    "accuracy",
+    "blowup",
+    "loss",
+    "outputs_of",
+    "parameter_norm",
+    "sensitivity",
+    "sharpness",
+]
 
 Said: TypeAlias = float | Estimate | Mapping[str, float]
 Measure: TypeAlias = Callable[[Any], Said]
@@ -62,7 +73,7 @@ class Accuracy:
     batch: int
 
     def __call__(self, model: Callable[[Any], Any]) -> Estimate:
-        return _share(answers(_outputs(model, self.inputs, self.batch)) == self.labels)
+        return _share(answers(outputs_of(model, self.inputs, self.batch)) == self.labels)
 
     def of_stack(self, stack: Stacked) -> list[Estimate]:
         right = vmap(answers)(_stacked(stack, self.inputs, self.batch)) == self.labels
@@ -79,7 +90,7 @@ class Loss:
     batch: int
 
     def __call__(self, model: Callable[[Any], Any]) -> float:
-        return float(LOSSES[self.kind](_outputs(model, self.inputs, self.batch), self.targets))
+        return float(LOSSES[self.kind](outputs_of(model, self.inputs, self.batch), self.targets))
 
     def of_stack(self, stack: Stacked) -> list[float]:
         outputs = _stacked(stack, self.inputs, self.batch)
@@ -208,7 +219,8 @@ def _share(right: Tensor) -> Estimate:
     return Tally(right.double().cpu(), torch.ones(len(right))).estimate()
 
 
-def _outputs(model: Callable[[Any], Any], inputs: Inputs, batch: int) -> Tensor:
+def outputs_of(model: Callable[[Any], Any], inputs: Inputs, batch: int = _BATCH) -> Tensor:
+    """What the model says of all inputs, in batches: where several things are measured of it, it is asked once."""
     found: list[Tensor] = []
 
     def work(start: int, stop: int) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.perturb import Inputs, Perturbation
+from teeter.perturb import InputNoise, Inputs, PatchNoise, PatchReplace, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
 
@@ -109,6 +109,11 @@ class SensitivityPenalty:
         if factor == 0:
             return loss
         return (1 - factor) * loss + factor * self._distance(model, inputs, outputs, step, start)
+
+    @property
+    def of_inputs(self) -> bool:
+        """Whether what is nudged goes into the model, and is no part of it: then a compiled model may be asked too."""
+        return isinstance(self.perturbation, PatchNoise | PatchReplace | InputNoise)
 
     def factor(self, step: int) -> float:
         """The strength at a step."""

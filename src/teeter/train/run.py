@@ -102,7 +102,8 @@ class Run:
             loss = total = LOSSES[recipe.loss](outputs, targets)
             if self.penalty is not None:
                 more = {} if number is None else {"step": number}
-                extra = self.penalty(self.model, inputs, outputs, **more)
+                nudged = self.forward if getattr(self.penalty, "of_inputs", False) else self.model
+                extra = self.penalty(nudged, inputs, outputs, **more)
                 if not isinstance(extra, Tensor) or extra.numel() != 1:
                     raise InputError(f"a penalty is a tensor of one number, got {extra!r}")
                 self.latest[1] = extra.detach()

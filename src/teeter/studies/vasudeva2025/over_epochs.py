@@ -11,7 +11,7 @@ import numpy as np
 from teeter.measure import Estimate
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Claim
-from teeter.studies.vasudeva2025.vision import finals, matched, of
+from teeter.studies.vasudeva2025.vision import finals, has, matched, of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ __all__ = [
     "curves",
     "logarithmic",
     "logs",
+    "printed",
     "told",
     "within",
 ]
@@ -46,11 +47,11 @@ NAMES = {
     "vit-small-mnist": "ViT-small",
     "vit-small-svhn": "ViT-small",
 }
-LEAST = 1e-5  # sensitivities below are taken for this, so that a logarithm can be had
+LEAST = 1e-4  # one change in the 10,000 triples of a row: sensitivities below are taken for this
 
 
 def logs(values: Any) -> Any:
-    """log10 of sensitivities, of which the smallest are taken for 1e-5."""
+    """log10 of sensitivities, of which the smallest are taken for 1e-4."""
     return np.log10(values.clip(lower=LEAST))
 
 
@@ -60,12 +61,12 @@ def logarithmic(set_scale: Callable[..., None], values: Any) -> None:
         set_scale("log", nonpositive="mask")
 
 
-def at_the_end(data: str, **these: Any) -> Measured:
-    """Mean sensitivity of such runs at the end of training; None where there is none on those images."""
+def at_the_end(data: str, noise: str = "patch", **these: Any) -> Measured:
+    """Mean sensitivity of such runs at the end of training; None where no run is on those images."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
-        rows = of(finals(table), data=data, **these)
-        return None if rows.empty else mean(rows["sensitivity"], POSITIVE)
+        found = of(finals(table, noise), data=data, **these)
+        return mean(found["sensitivity"], POSITIVE) if has(table, data) else None
 
     return measure
 
@@ -79,8 +80,8 @@ def beside(one: dict[str, Any], other: dict[str, Any], data: str | None = None) 
         if rows.empty:
             return None
         rows = matched(rows)
-        above, below = (logs(of(rows, **kind).groupby("seed")["sensitivity"].mean()) for kind in (one, other))
-        return mean((above - below).dropna(), (-5.0, 5.0))
+        above, below = (logs(of(rows, **kind).set_index("seed")["sensitivity"]) for kind in (one, other))
+        return mean((above - below).dropna(), (-4.0, 4.0))
 
     return measure
 
@@ -98,21 +99,36 @@ def within(words: str, published: float, measure: Measured) -> Claim:
     return Claim(said, math.log10(published), measure, tolerance=0.5, resolution=0.5)
 
 
+def printed(data: str, published: dict[str, float]) -> list[Claim]:
+    """The sensitivities at the end that V prints for these models, under noise as the text and as the code has it."""
+    ways = {"patch": "at the end of training", "scattered": "at the end, noise as in the released code"}
+    return [
+        told(f"{NAMES[model]}: sensitivity {words}", value, at_the_end(data, noise, model=model))
+        for noise, words in ways.items()
+        for model, value in published.items()
+    ]
+
+
 def above(words: str, least: float, most: float, measure: Measured) -> Claim:
-    """That a number is above 0 where V prints none: all of its interval is to lie between these."""
-    middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6)
+    """That a number is of one sign where V prints none: all of its interval is to lie between these, of which one is
+    as far as the number can go."""
+    middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6) + 1e-9  # the ends are within, if rounded
     rule = f"{words} (rule: {least:g} to {most:g})"
     return Claim(rule, middle, measure, tolerance=half, strict=True)
 
 
-def by_model(table: pd.DataFrame) -> Figure:
-    """`curves`, a line a model."""
-    there = set(table["model"])
-    return curves(table, [(name, {"model": model}) for model, name in NAMES.items() if model in there])
+def by_model(table: pd.DataFrame, published: tuple[str, dict[str, float]] | None = None) -> Figure:
+    """`curves`, a line a model; what is published of those images is drawn beside."""
+    there = [model for model in NAMES if model in set(table["model"])]
+    values = published[1] if published is not None and has(table, published[0]) else {}
+    return curves(table, [(NAMES[model], {"model": model}) for model in there], [values.get(model) for model in there])
 
 
-def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> Figure:
-    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match."""
+def curves(
+    table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]], published: Sequence[float | None] = ()
+) -> Figure:
+    """Accuracies, loss and sensitivity over epochs: a line a kind, its seeds thin, and a dot where accuracies match.
+    A sensitivity that is published of a kind is a dotted line."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 5.6), layout="constrained")
@@ -130,10 +146,14 @@ def curves(table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]]) -> 
             dots = of(same, **kind)
             axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
         axes.set_ylabel(label)
+    for i, value in enumerate(published):
+        if value is not None:
+            panels[1, 1].axhline(value, color=f"C{i}", linestyle=":", linewidth=1)
     logarithmic(panels[1, 1].set_yscale, rows["sensitivity"])
     for axes in panels[1]:
         axes.set_xlabel("epoch")
-    level = rows.groupby("run")["train_accuracy"].max().min()
     drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))
-    drawing.suptitle(f"dots: where a run first has an accuracy of {level:.3f} on its training set", fontsize=9)
+    said = [f"dots: at equal accuracy on the training set, {same['level'].iloc[0]:.3f}"] if len(same) else []
+    said += ["dotted: V, at the end"] if any(published) else []
+    drawing.suptitle("; ".join(said), fontsize=9)
     return drawing

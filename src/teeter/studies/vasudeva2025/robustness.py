@@ -7,12 +7,14 @@ variance 0.1 on its training images.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from teeter.measure import Estimate
-from teeter.studies.over_runs import mean, rank_correlation
-from teeter.studies.study import Claim, Study
+from teeter.studies.over_runs import mean
+from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logarithmic, logs
 from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, of, run
@@ -25,7 +27,7 @@ __all__ = ["STUDY"]
 
 MODELS = ("densenet121", "resnet18", "vit-small", "vit-simple")
 KIND = ["model", "training", "seed"]
-TRAININGS = {"penalty": 0.16, "penalty as released": 0.16, "noise": 0.2}  # and the rate (appendix D)
+TRAININGS = {"penalty": 0.16, "noise": 0.2, "penalty as released": 0.16}  # and the rate (appendix D)
 
 
 LOOKS = {
@@ -39,14 +41,14 @@ LOOKS = {
 }  # of Figure 9: colour and mark
 
 
-def trained(specs: list[Seen]) -> list[Seen]:
+def trained(specs: list[Seen], trainings: Collection[str] = TRAININGS) -> list[Seen]:
     """The runs of Figure 9: those of the study of CIFAR-10, and ViT-small trained in other ways."""
     own = [spec for spec in specs if spec.model in MODELS]
     vits = [spec for spec in own if spec.model == "vit-small"]
-    return own + [replace(spec, training=training, rate=rate) for training, rate in TRAININGS.items() for spec in vits]
+    return own + [replace(spec, training=each, rate=TRAININGS[each]) for spec in vits for each in trainings]
 
 
-SMOKE, SMALL, PAPER = (trained(specs) for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER))
+SMOKE, SMALL, PAPER = trained(cifar10.SMOKE), trained(cifar10.SMALL), trained(cifar10.PAPER, ("penalty", "noise"))
 
 
 def named(model: str, training: str) -> str:
@@ -71,7 +73,7 @@ def better(one: tuple[str, str], other: tuple[str, str], severity: int) -> Measu
         rows = corrupted(table, severity)
         if rows.empty:
             return None
-        return mean(by_seed(rows, one, "accuracy") - by_seed(rows, other, "accuracy"), (-1.0, 1.0))
+        return mean((by_seed(rows, one, "accuracy") - by_seed(rows, other, "accuracy")).dropna(), (-1.0, 1.0))
 
     return measure
 
@@ -81,20 +83,22 @@ def steadier(training: str) -> Measured:
 
     def measure(table: pd.DataFrame) -> Estimate:
         plain, other = (logs(by_seed(finals(table), ("vit-small", each), "sensitivity")) for each in ("", training))
-        return mean(plain - other, (-5.0, 5.0))
+        return mean((plain - other).dropna(), (-4.0, 4.0))
 
     return measure
 
 
 def foretold(severity: int) -> Measured:
-    """The rank correlation, over runs, of sensitivity at the end and accuracy under corruption."""
+    """Spearman's correlation, over all kinds of models, of sensitivity at the end and accuracy under corruption; seed
+    by seed, since runs that differ in their seed alone say nothing new about kinds."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
         rows = corrupted(table, severity)
         if rows.empty:
             return None
         both = rows.merge(finals(table)[[*KIND, "sensitivity"]], on=KIND)
-        return rank_correlation(both["sensitivity"], both["accuracy"])
+        each = [seed[["sensitivity", "accuracy"]].rank().corr().iloc[0, 1] for _, seed in both.groupby("seed")]
+        return mean([r for r in each if math.isfinite(r)], (-1.0, 1.0))
 
     return measure
 
@@ -107,7 +111,7 @@ PAIRS = [
 CLAIMS = [
     *(
         above(
-            f"ViT-small without {training} over with: log10 of the ratio of sensitivities", 0.1, 1.5, steadier(training)
+            f"ViT-small without {training} over with: log10 of the ratio of sensitivities", 0.1, 4.0, steadier(training)
         )
         for training in ("penalty", "noise")
     ),
@@ -115,19 +119,18 @@ CLAIMS = [
         above(
             f"severity {severity}: accuracy of {named(*one)} above that of {named(*other)}",
             0.02,
-            0.3,
+            1.0,
             better(one, other, severity),
         )
         for severity in (1, 2)
         for one, other in PAIRS
     ),
     *(
-        Claim(
-            f"severity {severity}: rank correlation of sensitivity and accuracy, over runs (rule: -1 to -0.4)",
-            -0.7,
+        above(
+            f"severity {severity}: rank correlation of sensitivity and accuracy, over kinds of models",
+            -1.0,
+            -0.4,
             foretold(severity),
-            tolerance=0.3,
-            strict=True,
         )
         for severity in (1, 2)
     ),
@@ -135,14 +138,16 @@ CLAIMS = [
 
 DEPARTURES = [
     "The runs without a penalty or noise are those of the study of CIFAR-10, and its departures hold here.",
-    "V gives no numbers: 'better' is taken to be 0.02 to 0.3 in mean accuracy, 'lower sensitivity' a factor of 1.26 to "
-    "30, and that sensitivity foretells robustness a rank correlation of -0.4 or less. What stands as published is the "
-    "middle of the range.",
+    "V gives no numbers: 'better' is taken to be at least 0.02 in mean accuracy, 'lower sensitivity' a factor of at "
+    "least 1.26, and that sensitivity foretells robustness a rank correlation of -0.4 or less, over the six kinds of "
+    "models. What stands as published is the middle of the range of all such numbers.",
     "V's Figures 20 and 21 show accuracies over epochs; here they are those at the end, as in Figure 9.",
-    "Corrupted images are made here from CIFAR-10's test images where the official arrays are not at hand "
+    "Corrupted images are made here from 5,000 of CIFAR-10's test images where the official arrays are not at hand "
     "(docs/corruptions.md). V's 14 corruptions are 15 here: its released code loses Gaussian noise by a missing comma.",
     "As released, the penalty is mixed with the loss, (1 - p) loss + p distance; for plain SGD that is a smaller rate "
-    "and a larger strength, and is run beside the text's. The patches of that code, off the grid, are not.",
+    "and a larger strength (0.12 and 1/3 in the place of 0.16 and 0.25), and below the paper tier it is run beside the "
+    "text's. At the paper tier it is left out, for what it would cost. The patches of that code, off the grid, are not "
+    "run.",
     "Noise of variance 0.1 is put on every training image, afresh in every epoch: V does not say whether images as "
     "they are stay in the training set.",
     "Below the paper tier the images are scikit-learn's digits, of which there are no corrupted ones: no claim about "
@@ -187,7 +192,7 @@ STUDY = Study(
     where="7.1, Figures 9, 20 and 21",
     title="Accuracy on corrupted images, and sensitivity",
     about=__doc__ or "",
-    revision=1,
+    revision=2,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
     figure=figure,

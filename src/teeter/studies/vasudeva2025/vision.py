@@ -3,16 +3,17 @@
 Pixels are scaled to -1..1, which is what the variances of the noise refer to: the text does not say it, the released
 code does. Training is plain SGD (the text names neither momentum nor weight decay) on images as they are, since neither
 text nor released code augments them. V gives no number of epochs, but says that accuracies on the training set are
-comparable: comparisons are made at the end, as in V, and where all models have the same accuracy (`matched`).
+comparable: comparisons are made at the end, as in V, and where all models have the same accuracy (`matching`).
 
-A run gives rows about four things, told apart by their column `about`: "epoch" (accuracy, loss and sensitivity while it
-is trained), and at the end "noise" (sensitivity by kind and variance of the noise), "weights" (sharpness, V 7.2) and
-"corruption" (accuracy on corrupted test images, V 7.1; of CIFAR-10 alone).
+A run gives rows about five things, told apart by their column `about`: "epoch" (accuracy, loss and sensitivity while it
+is trained), "fate" (whether it came to its end), and then "noise" (sensitivity by kind and variance of the noise), and
+of CIFAR-10 "weights" (sharpness, V 7.2) and "corruption" (accuracy on corrupted test images, V 7.1). A run that
+diverges has no rows of the last three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,26 +22,32 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from teeter import data, measure
+from teeter import data
 from teeter.data import LabelledImages
 from teeter.errors import UnknownName
-from teeter.measure import Estimate
 from teeter.models import MODELS
-from teeter.perturb import InputNoise, PatchNoise
+from teeter.perturb import PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
-from teeter.train import Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
+from teeter.studies.vasudeva2025.looks import DRAWS, LEVELS, RHOS, SEVERITIES, fit, look, noises, outputs, sharpnesses
+from teeter.studies.vasudeva2025.matching import at_level
+from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, shuffled, train
 from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "DRAWS",
     "FAMILIES",
+    "LEVELS",
+    "RHO",
     "SETTINGS",
+    "SEVERITIES",
     "TOGETHER",
     "Seen",
     "Setting",
+    "batch_of",
     "ends",
     "finals",
     "has",
@@ -62,15 +69,17 @@ class Setting:
     patch: int
     sigma2: float
     batch: int = 100
-    whole: float = 0.025  # the variance of noise on all pixels (A.2)
+    whole: float | None = None  # the variance of noise on all pixels (A.2)
+    levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
+    weights: bool = False  # whether they are nudged too (7.2)
 
 
 SETTINGS = {
     "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
     "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
-    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0),
+    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, whole=0.025, levels=LEVELS, weights=True),
     "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
-    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20),
+    "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, whole=0.025, levels=LEVELS, weights=True),
 }
 # Of every kind of model one that scikit-learn's digits (8 x 8) can be learned with in seconds.
 TINY: dict[str, dict[str, Any]] = {
@@ -84,14 +93,12 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
-LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fig. 17)
-SEVERITIES = (1, 2)  # Fig. 21 and 20
+RHO = RHOS[0]  # of the text
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
-SHARED, RHO, DRAWS = 0.3, 0.005, 5  # of the training set that sensitivity is measured on; weight noise of 7.2
-_ROWS = 10  # after the first ten epochs, about so many more rows are made
-# For a row: images of the training set for its accuracy, and triples of image, patch and noise for sensitivity, five
-# times as many of them at the end. Of fewer than 30,000 images, a third.
-_SOME = 10_000
+# Images, at most: of the training set, on which accuracy and sensitivity are measured (a half where a run has but a
+# part of the set), and of the test set.
+TRAINED, TESTED = 10_000, 5_000
+_EACH, _ROWS = 10, 8  # a row after each of the first epochs, and about so many more
 
 
 @dataclass(frozen=True)
@@ -132,17 +139,26 @@ def scaled(images: LabelledImages, device: torch.device) -> tuple[Tensor, Tensor
 
 
 def _chosen(spec: Seen, split: str) -> LabelledImages:
-    """The images of a run: a random part of the set where it has fewer (of the test set a sixth as many)."""
+    """The images of a run: random ones, where there are more. Of fewer training images a sixth as many test it."""
     images = _read(spec.data, split)
-    limit = spec.images if split == "train" else -(-spec.images // 6)
-    return images.take(data.subset(len(images), limit, seed=0)) if spec.images else images
+    return images.take(_which(spec, split, len(images)))
+
+
+def _which(spec: Seen, split: str, there: int) -> Tensor:
+    limit = spec.images or None if split == "train" else min(-(-spec.images // 6) or TESTED, TESTED)
+    return data.subset(there, limit, seed=0)
+
+
+def batch_of(spec: Seen) -> int:
+    """V's, or a fifth of it where there are few images: their epochs would be too few steps to learn anything in."""
+    return SETTINGS[spec.data].batch // (5 if spec.images else 1)
 
 
 def _recipe(spec: Seen, epoch: int, device: torch.device) -> Recipe:
     rate = spec.rate * (1 - PENALTY) if spec.training == "penalty as released" else spec.rate
     return Recipe(
         steps=spec.epochs * epoch,
-        batch=SETTINGS[spec.data].batch,
+        batch=batch_of(spec),
         optimizer=spec.optimizer,
         rate=rate,
         weight_decay=0.0,
@@ -159,86 +175,68 @@ def _penalty(spec: Seen) -> SensitivityPenalty | None:
     if spec.training not in strengths:
         raise UnknownName("training", spec.training, strengths)
     strength, setting = strengths[spec.training], SETTINGS[spec.data]
-    return SensitivityPenalty(PatchNoise(setting.patch, setting.sigma2), strength, seed=spec.seed) if strength else None
+    noise = PatchNoise(setting.patch, setting.sigma2)
+    return SensitivityPenalty(noise, strength, seed=spec.seed, recorded=True) if strength else None
 
 
 def marks(epochs: int) -> list[int]:
-    """The epochs after which there is a row: the first ten, then about ten more."""
-    return sorted({*range(min(epochs, 10) + 1), *range(10, epochs + 1, max(epochs // _ROWS, 1)), epochs})
+    """The epochs after which there is a row: the first ten, then about eight more."""
+    first = min(epochs, _EACH)
+    return sorted({*range(first + 1), *range(first, epochs + 1, max(-(-(epochs - first) // _ROWS), 1)), epochs})
 
 
 def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     """Train and measure one model; a folder keeps what is under way."""
     device, setting = device_here(), SETTINGS[spec.data]
-    (x, y), (test, labels) = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
+    (x, y), test = (scaled(_chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
-    epoch = max(len(x) // setting.batch, 1)
-    recipe = _recipe(spec, epoch, device)
-    part = data.subset(len(x), max(int(SHARED * len(x)), min(len(x), 500)), seed=1).to(device)
-    some = min(len(x) // 3, _SOME)
-    shown = data.subset(len(x), some, seed=2).to(device)
-    noise = PatchNoise(setting.patch, setting.sigma2)
-    what: dict[str, measures.Measure] = {
-        "train_accuracy": measures.accuracy(x[shown], y[shown]),
-        "train_loss": measures.loss(x[shown], y[shown], "cross-entropy"),
-        "test_accuracy": measures.accuracy(test, labels),
-        "test_loss": measures.loss(test, labels, "cross-entropy"),
-        "sensitivity": measures.sensitivity(x[part], noise, budget=2 * some),  # an image as it is, and nudged
-    }
+    epoch = max(len(x) // batch_of(spec), 1)
+    shown = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
+    frequent = float(y.bincount().max()) / len(y)
     with bar() as progress:
-        made = train(
-            model,
-            shuffled(x, y, setting.batch, spec.seed, augment=add_noise if spec.training == "noise" else None),
-            recipe,
-            measures=what,
-            every=[each * epoch for each in marks(spec.epochs)],
-            folder=folder,
-            keep=10 * epoch,
-            penalty=penalty,
-            progress=progress,
-            seed=spec.seed,
-            compile=device.type == "cuda",
-        )
+        try:
+            made = train(
+                model,
+                shuffled(x, y, batch_of(spec), spec.seed, augment=add_noise if spec.training == "noise" else None),
+                _recipe(spec, epoch, device),
+                measures={"seen": look((x[shown], y[shown]), test, PatchNoise(setting.patch, setting.sigma2))},
+                every=[each * epoch for each in marks(spec.epochs)],
+                folder=folder,
+                keep=5 * epoch,
+                penalty=penalty,
+                progress=progress,
+                seed=spec.seed,
+                compile=device.type == "cuda",
+            )
+        except Diverged as problem:
+            return [*_epochs(problem.rows, epoch, frequent), {"about": "fate", "fate": "diverged"}]
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
-    kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
-    rows = [{"about": "epoch", "epoch": row["step"] / epoch, **row} for row in kept]
-    rows += _noises(model, x[part], setting, some)
-    rows += _weights(model, x[part][:some])
+    rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
+    rows += noises(model, x[shown], setting.patch, setting.sigma2, setting.levels, setting.whole)
+    rows += sharpnesses(model, x[shown]) if setting.weights else []
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
 
-def _told(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
-def _noises(model: nn.Module, x: Tensor, setting: Setting, triples: int) -> Iterator[dict[str, Any]]:
-    """Noise on a patch, at several variances, and on the whole image."""
-    variances = [level * setting.sigma2 for level in LEVELS]
-    kinds = [("patch", variance, PatchNoise(setting.patch, variance)) for variance in variances]
-    for kind, variance, noise in [*kinds, ("whole", setting.whole, InputNoise(setting.whole))]:
-        times = 5 if (kind, variance) == ("patch", setting.sigma2) else 1
-        found = measure.sensitivity(model, x, noise, budget=2 * times * triples, batch=1024)
-        yield {"about": "noise", "noise": kind, "sigma2": variance, **_told("sensitivity", found)}
-
-
-def _weights(model: nn.Module, x: Tensor) -> list[dict[str, Any]]:
-    shop = measure.sharpness(model, x, "output", rho=RHO, draws=DRAWS, batch=1024)
-    shpred = measure.sharpness(model, x, "prediction", rho=RHO, draws=DRAWS, batch=1024)
-    return [{"about": "weights", **_told("shop", shop), **_told("shpred", shpred)}]
+def _epochs(rows: Sequence[Mapping[str, Any]], epoch: int, frequent: float) -> list[dict[str, Any]]:
+    """Rows of training, without the rate, which is the spec's; `frequent` is how often one answer would be right."""
+    kept = [{name.removeprefix("seen_"): value for name, value in row.items() if name != "rate"} for row in rows]
+    return [{"about": "epoch", "epoch": row["step"] / epoch, "frequent": frequent, **row} for row in kept]
 
 
 def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
+    """Accuracy on the test images of the run, corrupted."""
     test = _chosen(spec, "test")
-    for family in FAMILIES:
-        for name in data.FAMILIES[family]:
-            for severity in SEVERITIES:
-                x, labels = scaled(data.cifar10_c(name, severity, test if spec.images else None), device)
-                found = measures.accuracy(x, labels)(model)
-                assert isinstance(found, Estimate)
-                where = {"corruption": name, "family": family, "severity": severity}
-                yield {"about": "corruption", **where, **_told("accuracy", found)}
+    every = [(family, name) for family in FAMILIES for name in data.FAMILIES[family]]
+    for family, name in every:
+        for severity in SEVERITIES:
+            found = data.cifar10_c(name, severity, test)
+            if len(found) > len(test):  # official arrays are of all test images
+                found = found.take(_which(spec, "test", len(found)))
+            x, labels = scaled(found, device)
+            where = {"corruption": name, "family": family, "severity": severity}
+            yield {"about": "corruption", **where, "accuracy": fit("test", outputs(model, x), labels)["test_accuracy"]}
 
 
 def run(spec: Seen) -> list[dict[str, Any]]:
@@ -270,14 +268,14 @@ def ends(table: pd.DataFrame) -> Any:
     return rows.loc[rows.groupby("run")["epoch"].idxmax()]
 
 
-def finals(table: pd.DataFrame) -> Any:
-    """Of every run its sensitivity at the end, from the most triples: to noise on a patch of V's own variance."""
-    rows = of(table, about="noise", noise="patch")
-    return rows.loc[rows["sigma2"] == rows["data"].map(lambda name: SETTINGS[name].sigma2)]
+def finals(table: pd.DataFrame, noise: str = "patch") -> Any:
+    """Of every run its sensitivity at the end, to noise of V's own variance: on a patch, or as the released code has
+    it, "scattered"."""
+    own = {name: each.sigma2 ** (2 if noise == "scattered" else 1) for name, each in SETTINGS.items()}
+    rows = of(table, about="noise", noise=noise)
+    return rows.loc[rows["sigma2"] == rows["data"].map(own)]
 
 
 def matched(table: pd.DataFrame) -> Any:
-    """Of every run the first row at which it is as accurate on its training set as the least accurate run ever gets."""
-    rows = of(table, about="epoch").sort_values("epoch")
-    level = rows.groupby("run")["train_accuracy"].max().min()
-    return rows.loc[rows["train_accuracy"] >= level].groupby("run", as_index=False).first()
+    """Of every run that learns the row at which it is as accurate on its training set as all of them come to be."""
+    return at_level(of(table, about="epoch"), "train_accuracy")

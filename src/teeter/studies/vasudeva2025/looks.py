@@ -1,0 +1,92 @@
+"""What is measured of V's vision models: while they are trained, and once they are.
+
+In float32 (convolutions on a GPU in what torch computes them in, tf32), on images as they are: the clean outputs are
+computed once, and are what accuracy, loss and all sensitivities start from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from teeter import data, measure
+from teeter.measure import Estimate
+from teeter.perturb import InputNoise, PatchNoise, Perturbation
+from teeter.studies.vasudeva2025.scattered import ScatteredNoise
+from teeter.train import LOSSES, measures
+
+__all__ = ["DRAWS", "LEVELS", "RHOS", "SEVERITIES", "fit", "look", "noises", "outputs", "sharpnesses"]
+
+LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fig. 17)
+RHOS, DRAWS = (0.005, 0.05), 5  # weight noise of 7.2, and of the released code
+SEVERITIES = (1, 2)  # Fig. 21 and 20
+NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
+FINER = 5  # times as many triples at the end, under V's own noise
+_BATCH = {"cpu": 1024, "cuda": 4096}
+_CHECKED = 32  # forwards that a look at given clean outputs takes
+
+
+def told(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def outputs(model: Callable[[Any], Any], x: Tensor) -> Tensor:
+    return measures.outputs_of(model, x, _BATCH[x.device.type])
+
+
+def fit(name: str, clean: Tensor, labels: Tensor) -> dict[str, float]:
+    """Accuracy and loss of outputs."""
+    right = (clean.argmax(1) == labels).double().mean()
+    return {f"{name}_accuracy": float(right), f"{name}_loss": float(LOSSES["cross-entropy"](clean, labels))}
+
+
+def _sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times: int = 1) -> Estimate:
+    """From so many triples of each image, a token and a noise drawn at random."""
+    budget = times * len(x) + min(_CHECKED, len(x))
+    return measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=_BATCH[x.device.type])
+
+
+def look(
+    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], noise: Perturbation
+) -> Callable[[nn.Module], dict[str, float]]:
+    """Of a row: the images of the training set are nudged once each."""
+
+    def of(model: nn.Module) -> dict[str, float]:
+        (x, y), clean = train, outputs(model, train[0])
+        found = _sensitivity(model, x, clean, noise)
+        return {
+            **fit("train", clean, y),
+            **fit("test", outputs(model, test[0]), test[1]),
+            **told("sensitivity", found),
+        }
+
+    return of
+
+
+def noises(
+    model: nn.Module, x: Tensor, patch: int, sigma2: float, levels: Sequence[float] = LEVELS, whole: float | None = None
+) -> Iterator[dict[str, Any]]:
+    """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has it:
+    scattered, and multiplied by the variance in place of its root."""
+    kinds: list[tuple[str, float, Perturbation]] = [
+        *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in levels),
+        ("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)),
+    ]
+    if whole is not None:
+        kinds.append(("whole", whole, InputNoise(whole)))
+    clean = outputs(model, x)
+    for kind, variance, noise in kinds:
+        times = FINER if (kind, variance) == ("patch", sigma2) else 1
+        found = _sensitivity(model, x, clean, noise, times)
+        yield {"about": "noise", "noise": kind, "sigma2": variance, **told("sensitivity", found)}
+
+
+def sharpnesses(model: nn.Module, x: Tensor) -> Iterator[dict[str, Any]]:
+    """ShOp and ShPred under weight noise of either standard deviation."""
+    some = x[data.subset(len(x), NUDGED, seed=2).to(x.device)]
+    for rho in RHOS:
+        how = dict(rho=rho, draws=DRAWS, batch=1024, together=False)  # convolutions of several models are slow
+        shop, shpred = (measure.sharpness(model, some, kind, **how) for kind in ("output", "prediction"))  # pyright: ignore[reportArgumentType]
+        yield {"about": "weights", "rho": rho, **told("shop", shop), **told("shpred", shpred)}
