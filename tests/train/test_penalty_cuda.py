@@ -56,7 +56,7 @@ def test_a_recorded_step_is_the_step(optimizer, monkeypatch):
     for recorded in (False, True):
         stream = shuffled(IMAGES.cuda(), (torch.arange(64) % 3).cuda(), 16, seed=0)
         penalty = SensitivityPenalty(PATCH, 0.25, seed=1, recorded=recorded)
-        made.append(train(network().cuda(), stream, recipe, penalty=penalty, every=10, compile=True))
+        made.append(train(network().cuda(), stream, recipe, penalty=penalty, every=10, record=True))
         assert penalty.state_dict() == {"step": 30}
     assert len(launched) == 30
     for one, other in zip(made[0].rows[1:], made[1].rows[1:], strict=True):

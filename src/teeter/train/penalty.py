@@ -40,7 +40,7 @@ class SensitivityPenalty:
     Which token, and the noise, are a pure function of (seed, step, row). The step is counted from call to call, or
     given; `state_dict` holds the counter, so that a resumed run draws what an uninterrupted one would have.
 
-    With `recorded`, `train(compile=True)` launches all of a step as one CUDA graph on a GPU, the penalty with it: there
+    With `recorded`, `train(record=True)` launches all of a step as one CUDA graph on a GPU, the penalty with it: there
     is then no schedule, and nothing in the perturbation may wait for the device.
 
     The nudged run is in whatever mode the model is in. Dropout draws a mask of its own there, so that what dropout
