@@ -68,7 +68,6 @@ WAITING = {
     "vasudeva2025/robustness",
     "vasudeva2025/sparse-parity",
     "vasudeva2025/svhn",
-    "vasudeva2025/synthetic",
     "vasudeva2025/variance",
 }  # studies whose paper tier has not been run yet
 
