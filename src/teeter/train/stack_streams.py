@@ -36,11 +36,11 @@ def together(streams: Sequence[Stream]) -> StackStream:
         bits = [each for each in streams if isinstance(each, BitStream)]
         seeds, functions = [each.seed for each in bits], [each.f for each in bits]
         return bit_streams(functions, first.n, first.batch, seeds, first.device, first.dtype)
-    for kind in (Drawn, Counted):
-        if all(isinstance(each, kind) for each in streams):
-            sets = [each if isinstance(each, Drawn) else each.drawn for each in streams]  # pyright: ignore
-            if len({_sizes(each) for each in sets}) == 1:
-                return _drawn(sets, kind is Counted)
+    drawn = [each for each in streams if isinstance(each, Drawn)]
+    counts = [each.drawn for each in streams if isinstance(each, Counted)]
+    for sets in (drawn, counts):
+        if len(sets) == len(streams) and len({_sizes(each) for each in sets}) == 1:
+            return _drawn(sets, once=sets is counts)
 
     def stream(step: int) -> tuple[Tensor, Tensor]:
         inputs, targets = zip(*(each(step) for each in streams), strict=True)
