@@ -250,3 +250,22 @@ def test_scattered_noise():
     assert ScatteredNoise(4).positions(x[:2]).shape == (2, 64)
     with pytest.raises(InputError, match="as one tensor"):
         ScatteredNoise(4).run(lambda images: images, {"pixel_values": x}, noise)
+
+
+def test_a_corruption_that_cannot_be_made_is_told_before_training(monkeypatch):
+    """On a machine that cannot fetch photographs of frost, hours of training would end in that error else."""
+    few = LabelledImages(torch.zeros(40, 3, 32, 32, dtype=torch.uint8), torch.arange(40) % 10, ("",) * 10)
+
+    def asked(corruption, severity, test):
+        if corruption == "frost":
+            raise InputError("no frost")
+        return test
+
+    def trained(*given, **more):
+        raise AssertionError("it was trained first")
+
+    monkeypatch.setattr(vision, "read", lambda name, split: few)
+    monkeypatch.setattr(vision.data, "cifar10_c", asked)
+    monkeypatch.setattr(vision, "train", trained)
+    with pytest.raises(InputError, match="no frost"):
+        vision.run(Seen("cifar10", "convmixer", 0, rate=0.06, epochs=1))

@@ -154,6 +154,9 @@ def marks(epochs: int) -> list[int]:
 def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     """Train and measure one model; a folder keeps what is under way."""
     device, setting = device_here(), SETTINGS[spec.data]
+    if spec.data == "cifar10":  # a corruption that cannot be made is an error before training, not after it
+        for _ in _corrupted(spec, chosen(spec, "test").take(torch.arange(1))):
+            pass
     (x, y), test = (scaled(chosen(spec, split), device) for split in ("train", "test"))
     model, penalty = model_of(spec).to(device), _penalty(spec)
     epoch = max(len(x) // batch_of(spec), 1)
@@ -192,18 +195,22 @@ def _epochs(rows: Sequence[Mapping[str, Any]], epoch: int, frequent: float) -> l
     return [{"about": "epoch", "epoch": row["step"] / epoch, "frequent": frequent, **row} for row in kept]
 
 
-def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
-    """Accuracy on the test images of the run, corrupted."""
-    test = chosen(spec, "test")
+def _corrupted(spec: Seen, test: LabelledImages) -> Iterator[tuple[dict[str, Any], LabelledImages]]:
+    """These test images under every corruption: which it is, and the images."""
     every = [(family, name) for family in FAMILIES for name in data.FAMILIES[family]]
     for family, name in every:
         for severity in SEVERITIES:
             found = data.cifar10_c(name, severity, test)
             if len(found) > len(test):  # official arrays are of all test images
                 found = found.take(_which(spec, "test", len(found)))
-            x, labels = scaled(found, device)
-            where = {"corruption": name, "family": family, "severity": severity}
-            yield {"about": "corruption", **where, "accuracy": fit("test", outputs(model, x), labels)["test_accuracy"]}
+            yield {"corruption": name, "family": family, "severity": severity}, found
+
+
+def _corruptions(model: nn.Module, spec: Seen, device: torch.device) -> Iterator[dict[str, Any]]:
+    """Accuracy on the test images of the run, corrupted."""
+    for where, images in _corrupted(spec, chosen(spec, "test")):
+        x, labels = scaled(images, device)
+        yield {"about": "corruption", **where, "accuracy": fit("test", outputs(model, x), labels)["test_accuracy"]}
 
 
 def run(spec: Seen) -> list[dict[str, Any]]:
