@@ -17,7 +17,7 @@ from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logarithmic, logs
-from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, of, run
+from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, learners, of, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,12 +67,12 @@ def by_seed(rows: Any, kind: tuple[str, str], column: str) -> Any:
 
 
 def better(one: tuple[str, str], other: tuple[str, str], severity: int) -> Measured:
-    """By how much the corrupted accuracy of one kind is above that of another, seed by seed."""
+    """By how much the corrupted accuracy of one kind is above that of another, seed by seed, where both learn."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
-        rows = corrupted(table, severity)
-        if rows.empty:
+        if corrupted(table, severity).empty:
             return None
+        rows = corrupted(learners(table), severity)
         return mean((by_seed(rows, one, "accuracy") - by_seed(rows, other, "accuracy")).dropna(), (-1.0, 1.0))
 
     return measure
@@ -82,7 +82,8 @@ def steadier(training: str) -> Measured:
     """log10 of the sensitivity of ViT-small as it is over that of one trained in another way, seed by seed."""
 
     def measure(table: pd.DataFrame) -> Estimate:
-        plain, other = (logs(by_seed(finals(table), ("vit-small", each), "sensitivity")) for each in ("", training))
+        rows = finals(learners(table))
+        plain, other = (logs(by_seed(rows, ("vit-small", each), "sensitivity")) for each in ("", training))
         return mean((plain - other).dropna(), (-4.0, 4.0))
 
     return measure
@@ -93,10 +94,9 @@ def foretold(severity: int) -> Measured:
     by seed, since runs that differ in their seed alone say nothing new about kinds."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
-        rows = corrupted(table, severity)
-        if rows.empty:
+        if corrupted(table, severity).empty:
             return None
-        both = rows.merge(finals(table)[[*KIND, "sensitivity"]], on=KIND)
+        both = corrupted(learners(table), severity).merge(finals(table)[[*KIND, "sensitivity"]], on=KIND)
         each = [seed[["sensitivity", "accuracy"]].rank().corr().iloc[0, 1] for _, seed in both.groupby("seed")]
         return mean([r for r in each if math.isfinite(r)], (-1.0, 1.0))
 

@@ -29,7 +29,7 @@ from teeter.perturb import Inputs, PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
 from teeter.studies.vasudeva2025.looks import SEVERITIES, fit, look, noises, outputs, sharpnesses
-from teeter.studies.vasudeva2025.matching import at_level
+from teeter.studies.vasudeva2025.matching import FAIR, at_level
 from teeter.studies.vasudeva2025.settings import SETTINGS, enlarged, read, scaled
 from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, shuffled, train
 from teeter.train.state import own_randomness
@@ -48,6 +48,7 @@ __all__ = [
     "ends",
     "finals",
     "has",
+    "learners",
     "marks",
     "matched",
     "model_of",
@@ -248,6 +249,12 @@ def finals(table: pd.DataFrame, noise: str = "patch") -> Any:
     own = {name: each.sigma2 ** (2 if noise == "scattered" else 1) for name, each in SETTINGS.items()}
     rows = of(table, about="noise", noise=noise)
     return rows.loc[rows["sigma2"] == rows["data"].map(own)]
+
+
+def learners(table: pd.DataFrame) -> Any:
+    """The rows of runs that come to be right more often than one answer would be, by 0.05 on the training set."""
+    best = of(table, about="epoch").groupby("run")[["train_accuracy", "frequent"]].max()
+    return table.loc[table["run"].isin(best.index[best["train_accuracy"] >= best["frequent"] + FAIR])]
 
 
 def matched(table: pd.DataFrame) -> Any:
