@@ -1,10 +1,14 @@
-"""Numbers of the benchmarks in README and docs are those of the records they stand on."""
+"""Numbers that README, docs and departures name are those of the records and results they stand on."""
 
 import json
 import runpy
 from pathlib import Path
 
 import pytest
+
+from teeter.runs import Store
+from teeter.studies import find
+from teeter.studies.hahn2024.dynamics import LEARNED
 
 ROOT = Path(__file__).parents[1]
 RUNS = [
@@ -105,3 +109,33 @@ def test_records_bear_their_claims_out(script, name):
     assert bounds
     assert not [key for key, holds in bounds if not holds]
     assert "+" not in run["provenance"]["commit"]
+
+
+def test_how_many_runs_learn_parity():
+    """As README and the departures of `dynamics` have it."""
+    study = find("hahn2024/dynamics")
+    table = study.outcome("paper", Store(ROOT / "results")).table
+    runs = table.assign(learned=table.step.where(table.mse < LEARNED)).groupby(
+        ["variant", "steps", "weight_decay", "seed"]
+    )
+    ends = runs.agg(learned=("learned", "min"), last=("learned", "max"), converged=("converged", "first"))
+    text, released, long = (ends.loc[key] for key in (("text", 20_000), ("released", 20_000), ("text", 100_000)))
+    assert (text.converged.sum(), len(text)) == (4, 40)
+    assert (released.learned.notna().sum(), released.converged.sum(), len(released)) == (9, 8, 20)
+    assert (long.learned.dropna().tolist(), long["last"].dropna().tolist(), len(long)) == ([3500], [6000], 10)
+    assert (ends.learned.dropna() >= 6000).sum() == 1
+    said = " ".join(study.departures)
+    assert "4 of 40" in said and "9 of 20" in said and "at 3,500, and lost it at 6,000" in said
+    assert "4 runs of 40 learn PARITY" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_how_many_settings_come_out():
+    """Accuracy on altered sentences in V's six settings, as README has it; and where the two accounts part."""
+    outcome = find("vasudeva2025/synthetic").outcome("paper", Store(ROOT / "results"))
+    altered = {each.claim.claim: each for each in outcome.judgements if "accuracy on altered test" in each.claim.claim}
+    six = ["(3,3,1,6)", "(3,5,1,16)", "(3,7,1,28)", "(1,7,7,10)", "(1,17,7,20)", "(1,32,7,36)"]
+    verdicts = [each.verdict for name in six for claim, each in altered.items() if claim.startswith(f"{name}:")]
+    assert verdicts == ["reproduced"] * 5 + ["not reproduced"]
+    (ours,) = (each for claim, each in altered.items() if claim.startswith("(1,17,3,20):"))
+    assert ours.estimate.value == 0  # as the mean of label times token says
+    assert "in five of six settings; in the largest it does not" in " ".join((ROOT / "README.md").read_text().split())

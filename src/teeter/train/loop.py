@@ -74,8 +74,7 @@ def train(
     the forward and backward pass through torch.compile, and on a GPU the whole step is then launched as one CUDA graph
     (unless there is a penalty that is not `recorded`, or inputs come by name), in which nothing may wait for the
     device; a word such as "default" or "reduce-overhead" is a mode of torch.compile alone. `record` launches it so
-    without compiling: the same numbers as without, and for a run of few thousand steps the quicker way, since compiling
-    takes half a minute.
+    without compiling, for runs too short to make up for the time that compiling takes.
     `progress(step, steps, row)` is told before the first step and after every one, with the latest row.
 
     >>> from teeter import cube

@@ -313,11 +313,11 @@ def figure(table: pd.DataFrame) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     kinds = {"": of_kind(table, "text"), "as released, ": of_kind(table, "released"), " ": of_kind(table, "text", True)}
-    run = {words: here for words, here in kinds.items() if not here.empty}
-    shown = {words: here for words, here in run.items() if here.converged.any()} or run
+    there = {words: here for words, here in kinds.items() if not here.empty}
+    shown = {words: here for words, here in there.items() if here.converged.any()} or there
     decays = sorted(table.weight_decay.unique())
     drawing = Figure(figsize=(6.4, 8.2), layout="constrained")
-    if unseen := [_kind(words, here) for words, here in run.items() if words not in shown]:
+    if unseen := [_kind(words, here) for words, here in there.items() if words not in shown]:
         drawing.suptitle(f"not shown: {', '.join(unseen)}", x=0.01, ha="left", fontsize=9)
     panels = drawing.subplots(5, len(shown), sharey="row", squeeze=False)
     for column, (words, here) in zip(panels.T, shown.items(), strict=True):

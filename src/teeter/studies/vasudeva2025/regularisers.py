@@ -32,7 +32,7 @@ from teeter.perturb import InputNoise, PatchNoise
 from teeter.studies.devices import device_here
 from teeter.studies.over_runs import mean, share
 from teeter.studies.study import Claim, Study
-from teeter.studies.vasudeva2025.looks import DRAWS, RHOS, SEVERITIES
+from teeter.studies.vasudeva2025.looks import DRAWS, RHOS, SEVERITIES, told
 from teeter.studies.vasudeva2025.over_epochs import Measured, above, logs
 from teeter.studies.vasudeva2025.settings import SETTINGS, TINY, scaled
 from teeter.studies.vasudeva2025.vision import FAMILIES, ends, of
@@ -185,19 +185,15 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
                 found = measures.accuracy(images, labels)(made.model)
                 assert isinstance(found, Estimate)
                 where = {"corruption": name, "family": family, "severity": severity}
-                rows.append({"about": "corruption", **where, **_told("accuracy", found)})
+                rows.append({"about": "corruption", **where, **told("accuracy", found)})
     return rows
-
-
-def _told(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _sharpness(model: nn.Module, x: torch.Tensor) -> dict[str, float]:
     shop, shpred = (
         measure.sharpness(model, x, kind, rho=RHOS[0], draws=DRAWS, batch=1024) for kind in ("output", "prediction")
     )
-    return {**_told("shop", shop), **_told("shpred", shpred)}
+    return {**told("shop", shop), **told("shpred", shpred)}
 
 
 def outcomes(table: pd.DataFrame) -> pd.DataFrame:

@@ -141,6 +141,7 @@ DEPARTURES = [
     "V gives no numbers: 'better' is taken to be at least 0.02 in mean accuracy, 'lower sensitivity' a factor of at "
     "least 1.26, and that sensitivity foretells robustness a rank correlation of -0.4 or less, over the six kinds of "
     "models. What stands as published is the middle of the range of all such numbers.",
+    "A run that learns nothing, at most 0.05 more than one answer would be right on the training set, is left out.",
     "V's Figures 20 and 21 show accuracies over epochs; here they are those at the end, as in Figure 9.",
     "Corrupted images are made here from 5,000 of CIFAR-10's test images where the official arrays are not at hand "
     "(docs/corruptions.md). V's 14 corruptions are 15 here: its released code loses Gaussian noise by a missing comma.",
