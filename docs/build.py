@@ -10,7 +10,7 @@ from typing import Any
 from teeter import cube
 from teeter.report import cube_figure, save
 from teeter.report.words import MARKS, measured, number, tally
-from teeter.runs import Store
+from teeter.runs import Store, elapsed
 from teeter.studies import PAPERS, STUDIES, Outcome
 
 DOCS = Path(__file__).parent
@@ -43,10 +43,9 @@ def study_page(outcome: Outcome) -> str:
 
 def spent(outcome: Outcome) -> str:
     """How many runs, how long and where; of models trained on a GPU also what the plain loop would have taken."""
-    seconds = sum(each["seconds"] for each in outcome.provenance)
     machines = {each["accelerator"] or f"{each['cores']} CPU cores" for each in outcome.provenance}
     whose = f" of `{outcome.study.home.name}`" if outcome.study.shares else ""
-    said = f"{len(outcome.provenance)} runs{whose} in {duration(seconds)} on {' and '.join(sorted(machines))}"
+    said = f"{len(outcome.provenance)} runs{whose} in {duration(elapsed(outcome.provenance))} on {' and '.join(sorted(machines))}"
     steps = sum(getattr(spec, "steps", 0) * (1 + getattr(spec, "refits", 0)) for spec in tier_of(outcome))
     if not steps or machines != {LOOP["device"]}:
         return said

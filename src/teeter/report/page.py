@@ -10,7 +10,7 @@ from pathlib import Path
 import teeter
 from teeter.report.drawing import replace_file, svg
 from teeter.report.words import MARKS, interval_heading, measured, number, tally
-from teeter.runs import Store
+from teeter.runs import Store, elapsed
 from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
 
 __all__ = ["render", "write_page"]
@@ -86,7 +86,7 @@ def _study(outcome: Outcome) -> str:
     study = outcome.study
     paper = PAPERS[study.paper]
     about = "".join(f"<p>{escape(text)}</p>" for text in study.about.strip().split("\n\n"))
-    seconds = sum(p.get("seconds", 0) for p in outcome.provenance)
+    seconds = elapsed(outcome.provenance)
     departures = "".join(f"<li>{escape(text)}</li>" for text in study.departures)
     whose = f" of <code>{escape(study.home.name)}</code>" if study.shares else ""
     picture = svg(lambda: study.figure(outcome.table), study.name)

@@ -1,7 +1,8 @@
 """Specs and their hashes, provenance, the crash-safe store, and what runs them."""
 
 from teeter.runs.execute import Together, execute
+from teeter.runs.provenance import elapsed
 from teeter.runs.spec import digest, fields_of
 from teeter.runs.store import Run, Store, tidy
 
-__all__ = ["Run", "Store", "Together", "digest", "execute", "fields_of", "tidy"]
+__all__ = ["Run", "Store", "Together", "digest", "elapsed", "execute", "fields_of", "tidy"]

@@ -5,23 +5,43 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import teeter
 
-__all__ = ["capture"]
+__all__ = ["capture", "elapsed"]
 
 _PACKAGES = ("torch", "numpy", "scipy", "pandas")
 
 
 def capture() -> dict[str, str | int | None]:
     """What a reader needs to judge, or repeat, a measurement; nothing that names a person or a machine."""
-    return {"when": datetime.now(UTC).isoformat(timespec="seconds"), **_setting()}
+    return {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **_setting()}
+
+
+def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds in which at least one of these runs was under way: what ran side by side counts once.
+
+    >>> one = {"when": "2026-01-01T12:00:00+00:00", "seconds": 4.0, "together": 2}  # two as one program, in 8 seconds
+    >>> elapsed([one, one, {"when": "2026-01-01T12:00:06+00:00", "seconds": 5.0, "together": 1}])
+    11.0
+    """
+    spans = set()
+    for each in provenances:
+        begin = datetime.fromisoformat(each["when"]).timestamp()
+        spans.add((begin, begin + each["seconds"] * each.get("together", 1)))
+    total, until = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        total += max(end - max(begin, until), 0)
+        until = max(until, end)
+    return total
 
 
 @cache

@@ -66,8 +66,8 @@ def count(table: pd.DataFrame, function: str) -> str:
     """
     own = table.loc[table["function"] == function]
     each = [own.loc[own["variant"] == variant, "converged"].astype(bool) for variant in LINES]
-    lost = " and ".join(str(int((~part).sum())) for part in each if len(part))
-    return f"{function.upper()}: {lost} of {max(map(len, each))} discarded"
+    lost = " and ".join(f"{int((~part).sum())} of {len(part)}" for part in each if len(part))
+    return f"{function.upper()}: {lost} discarded"
 
 
 def titled(axes: Axes, table: pd.DataFrame, function: str) -> None:
