@@ -45,7 +45,8 @@ def spent(outcome: Outcome) -> str:
     """How many runs, how long and where; of models trained on a GPU also what the plain loop would have taken."""
     machines = {each["accelerator"] or f"{each['cores']} CPU cores" for each in outcome.provenance}
     whose = f" of `{outcome.study.home.name}`" if outcome.study.shares else ""
-    said = f"{len(outcome.provenance)} runs{whose} in {duration(elapsed(outcome.provenance))} on {' and '.join(sorted(machines))}"
+    took = duration(elapsed(outcome.provenance))
+    said = f"{len(outcome.provenance)} runs{whose} in {took} on {' and '.join(sorted(machines))}"
     steps = sum(getattr(spec, "steps", 0) * (1 + getattr(spec, "refits", 0)) for spec in tier_of(outcome))
     if not steps or machines != {LOOP["device"]}:
         return said

@@ -49,7 +49,6 @@ WAITING = {
     "hahn2024/length-generalization",
     "hahn2024/long",
     "hahn2024/recurrent",
-    "hahn2024/scaling",
     "hahn2024/scratchpad",
     "hahn2024/tradeoff",
     "vasudeva2025/cifar10",

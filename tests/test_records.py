@@ -129,6 +129,32 @@ def test_how_many_runs_learn_parity():
     assert "4 runs of 40 learn PARITY" in " ".join((ROOT / "README.md").read_text().split())
 
 
+def test_what_is_said_of_table_2():
+    """As README and the departures of `scaling` have it."""
+    study, readme = find("hahn2024/scaling"), " ".join((ROOT / "README.md").read_text().split())
+    outcome = study.outcome("paper", Store(ROOT / "results"))
+    found = {each.claim.claim.split(" (")[0]: each.estimate for each in outcome.judgements}
+    slope, lost = (
+        {kind: found[f"PARITY, {kind}: {what}"] for kind in ("text", "released")}
+        for what in ("slope of sharpness over n", "share of runs discarded")
+    )
+    said = " ".join(study.departures)
+    assert f"slope of {slope['released'].value:.3f} and loses {100 * lost['released'].value:.0f} % of its runs" in said
+    assert f"the latter {slope['text'].value:.3f} and {100 * lost['text'].value:.0f} %" in said
+    assert slope["released"].low < 0.05 < slope["released"].high < slope["text"].high
+    assert slope["text"].low > 0.05
+    assert f"slope {slope['released'].value:.3f} beside 0.050" in readme
+    assert f"is steeper, {slope['text'].value:.3f}," in readme
+    for kind in ("text", "released"):
+        assert round(1 / found[f"MAJORITY, {kind}: slope over PARITY's"].value) == 17
+        for name in ("FIRST", "MEAN"):
+            flat = found[f"{name}, {kind}: slope of sharpness over n"]
+            assert flat.low < 0 < flat.high
+    table = outcome.table
+    last = table.loc[(table.function == "parity") & (table.n >= 27) & table.converged, "sharpness"]
+    assert (len(last), round(last.min(), 1), round(last.max(), 1)) == (4, 1.2, 2.5)
+
+
 def test_how_many_settings_come_out():
     """Accuracy on altered sentences in V's six settings, as README has it; and where the two accounts part."""
     outcome = find("vasudeva2025/synthetic").outcome("paper", Store(ROOT / "results"))
