@@ -182,9 +182,10 @@ def test_why_a_run_is_discarded():
 
 def test_what_is_run():
     paper = scaling.STUDY.specs("paper")
-    assert len(paper) == 2 * 4 * 27 * 5
+    assert len(paper) == 4 * (27 + 14) * 5
     assert {(s.dim, s.batch, s.steps, s.rate, s.weight_decay) for s in paper} == {(128, 1024, 10_000, 3e-4, 0.1)}
-    assert {s.n for s in paper} == set(range(4, 31))
+    every = {kind: {s.n for s in paper if s.variant == kind} for kind in VARIANTS}
+    assert every == {"text": set(range(4, 31)), "released": set(range(4, 31, 2))}
     paper = long.STUDY.specs("paper")
     assert len(paper) == 2 * 3 * 20 * 5
     assert {(s.dim, s.batch, s.steps) for s in paper} == {(4, 128, 10_000)}
