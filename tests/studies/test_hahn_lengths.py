@@ -62,9 +62,9 @@ def test_runs_that_did_not_converge_count_only_as_discarded():
     assert lengths.level("parity", "text", 20)(table).n == 2
     lost = lengths.discarded("parity", "text")(table)
     assert lost == over_runs.share([True] * 2 + [False] * 6)
-    assert length_panels.count(table, "parity") == "PARITY: 2 of 8 discarded"
+    assert length_panels.count(table, "parity") == "PARITY: 2/8 discarded"
     both = pd.concat([table, table.assign(variant="released", converged=True)])
-    assert length_panels.count(both, "parity") == "PARITY: 2 of 8 and 0 of 8 discarded"
+    assert length_panels.count(both, "parity") == "PARITY: 2/8 and 0/8 discarded"
 
 
 def test_significance_and_what_its_absence_needs():

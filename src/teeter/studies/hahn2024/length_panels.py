@@ -62,11 +62,11 @@ def count(table: pd.DataFrame, function: str) -> str:
 
     >>> import pandas as pd
     >>> count(pd.DataFrame({"function": ["mean"] * 3, "variant": "text", "converged": [True, False, True]}), "mean")
-    'MEAN: 1 of 3 discarded'
+    'MEAN: 1/3 discarded'
     """
     own = table.loc[table["function"] == function]
     each = [own.loc[own["variant"] == variant, "converged"].astype(bool) for variant in LINES]
-    lost = " and ".join(f"{int((~part).sum())} of {len(part)}" for part in each if len(part))
+    lost = " and ".join(f"{int((~part).sum())}/{len(part)}" for part in each if len(part))
     return f"{function.upper()}: {lost} discarded"
 
 
