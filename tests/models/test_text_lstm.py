@@ -5,13 +5,13 @@ from teeter.models import TextLSTM
 
 def naive(model, tokens):
     """One text through the equations of Hochreiter and Schmidhuber's cell, gates in torch's order i, f, g, o."""
-    norm, lstm = model.embeddings.norm, model.lstm
+    norm = model.embeddings.norm
     rows = model.embeddings.word_embeddings.weight[tokens]
     rows = (rows - rows.mean(-1, keepdim=True)) / (rows.var(-1, keepdim=True, unbiased=False) + norm.eps).sqrt()
     rows = rows * norm.weight + norm.bias
-    for layer in range(lstm.num_layers):
-        from_below, from_before = getattr(lstm, f"weight_ih_l{layer}"), getattr(lstm, f"weight_hh_l{layer}")
-        bias = getattr(lstm, f"bias_ih_l{layer}") + getattr(lstm, f"bias_hh_l{layer}")
+    for lstm in model.lstm:
+        from_below, from_before = lstm.weight_ih_l0, lstm.weight_hh_l0
+        bias = lstm.bias_ih_l0 + lstm.bias_hh_l0
         state = cell = torch.zeros(lstm.hidden_size, dtype=rows.dtype)
         above = []
         for row in rows:
@@ -42,6 +42,29 @@ def test_no_tokens_at_all_is_the_first_state():
     assert not torch.equal(logits[1], model.head.bias)
 
 
-def test_dropout_is_between_the_layers():
-    assert TextLSTM(vocabulary=3, dim=2).lstm.dropout == 0.1
-    assert TextLSTM(vocabulary=3, dim=2, layers=1).lstm.dropout == 0
+def ours_and_torchs(dropout):
+    """The same first weights, in layers of our own and in torch's LSTM of three."""
+    torch.manual_seed(0)
+    model = TextLSTM(vocabulary=12, dim=6, layers=3, dropout=dropout)
+    torch.manual_seed(0)
+    torch.nn.Embedding(12, 6)  # drawn before
+    return model, torch.nn.LSTM(6, 6, 3, batch_first=True, dropout=dropout)
+
+
+def test_layers_are_those_of_torchs_lstm():
+    model, whole = ours_and_torchs(0.5)
+    for one, other in zip(model.lstm.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(one, other)
+    tokens = torch.randint(12, (4, 7))
+    torch.manual_seed(1)
+    logits = model(tokens)
+    torch.manual_seed(1)
+    states, _ = whole(model.embeddings(tokens))
+    torch.testing.assert_close(logits, model.head(states[:, -1]))  # with dropout: it is between the layers
+    assert not torch.allclose(logits, model.eval()(tokens))
+
+
+def test_a_single_layer_has_no_dropout():
+    model = TextLSTM(vocabulary=3, dim=2, layers=1, dropout=0.9)
+    tokens = torch.tensor([[0, 1, 2]])
+    assert torch.equal(model(tokens), model.eval()(tokens))

@@ -42,6 +42,8 @@ from teeter.studies.vasudeva2025 import (
     sparse_parity,
     vision,
 )
+from teeter.train import Recipe, shuffled
+from teeter.train.state import weights_of
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
@@ -223,6 +225,32 @@ def test_language(name, monkeypatch, tmp_path):
     assert all(row["finished"] for row in found)
     complete(found)
     clock.tell(f"language, {name}", spec.steps, rows)
+
+
+@pytest.mark.parametrize("model", ["text-lstm", "roberta"])
+def test_texts_are_resumed_to_the_bit(model, tmp_path):
+    """Killed between two checkpoints: dropout goes on where the last one left it."""
+    spec = reading.Reading("mrpc", model, seed=0, layers=2, dim=32, length=16)
+    tokens, labels = (each.cuda() for each in noise_of_texts("mrpc", 320, 16).train)
+
+    def killed(step, steps, row):
+        if step == 25:
+            raise RuntimeError("killed")
+
+    def made(folder=None, progress=None):
+        torch.manual_seed(1)  # what the resumed run's own state is not
+        recipe = Recipe(40, 32, rate=1e-3, loss="cross-entropy")
+        stream = shuffled(tokens, labels, 32, 0)
+        how = {"seed": 0, "keep": 10, "every": 20, "folder": folder, "progress": progress}
+        return reading._trained(reading.model_of(spec, VOCABULARY).cuda(), stream, recipe, **how)
+
+    whole = made()
+    with pytest.raises(RuntimeError, match="killed"):
+        made(tmp_path, killed)
+    rest = made(tmp_path)
+    assert rest.rows == whole.rows
+    ours, theirs = (weights_of(each.model) for each in (rest, whole))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 @pytest.mark.parametrize("name", REGULARISED)

@@ -73,7 +73,7 @@ def test_texts_that_are_not_there(own):
 def test_models_have_the_papers_sizes(model):
     made: nn.Module = reading.model_of(Reading("mrpc", model, seed=3), vocabulary=30).model
     if model == "text-lstm":
-        assert (made.lstm.num_layers, made.lstm.hidden_size, made.lstm.dropout) == (4, 256, 0.1)
+        assert (len(made.lstm), made.lstm[0].hidden_size, made.dropout.p) == (4, 256, 0.1)
         return
     config = made.model.config
     assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads) == (4, 256, 8)

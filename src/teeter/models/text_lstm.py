@@ -16,9 +16,10 @@ __all__ = ["TextLSTM"]
 class TextLSTM(nn.Module):
     """Embedding, LayerNorm, an LSTM of several layers, and a linear head on its state at the last token of the text.
 
-    h_t = LSTM(LayerNorm(E[x_t]), h_{t-1}), logits = W h_T + b. Dropout is between the LSTM's layers, where torch's own
-    has it. V gives 4 layers and dropout 0.1; dimension 256 is the released scripts'. V's noise goes where `embeddings`
-    ends, after the LayerNorm: that is where `EmbeddingNoise()` finds it.
+    h_t = LSTM(LayerNorm(E[x_t]), h_{t-1}), logits = W h_T + b. Dropout is between the LSTM's layers, as in torch's LSTM
+    of several; they are apart here because cuDNN keeps the state of its dropout to itself, where no checkpoint reaches
+    it. V gives 4 layers and dropout 0.1; dimension 256 is the released scripts'. V's noise goes where `embeddings` ends,
+    after the LayerNorm: that is where `EmbeddingNoise()` finds it.
 
     Padding on either side, or in between, never reaches the LSTM. A text of no tokens is read as the LSTM's first
     state, zero. The released code gives its optimizer the parameters of `lstm` alone, so that `embeddings` and `head`
@@ -41,8 +42,8 @@ class TextLSTM(nn.Module):
         self.embeddings = nn.Sequential(
             OrderedDict(word_embeddings=nn.Embedding(vocabulary, dim), norm=nn.LayerNorm(dim))
         )
-        between = dropout if layers > 1 else 0.0  # torch warns about dropout after the only layer
-        self.lstm = nn.LSTM(dim, dim, layers, batch_first=True, dropout=between)
+        self.lstm = nn.ModuleList(nn.LSTM(dim, dim, batch_first=True) for _ in range(layers))
+        self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(dim, classes)
 
     def forward(self, inputs: Texts) -> Tensor:
@@ -50,7 +51,9 @@ class TextLSTM(nn.Module):
         embedded = self.embeddings(tokens)
         # Text first and padding after it, where an LSTM that reads from the left has finished: cheaper than packing.
         order = (~mask).long().argsort(dim=-1, stable=True)
-        states, _ = self.lstm(embedded.gather(1, order.unsqueeze(-1).expand_as(embedded)))
+        states = embedded.gather(1, order.unsqueeze(-1).expand_as(embedded))
+        for i, layer in enumerate(self.lstm):
+            states, _ = layer(self.dropout(states) if i else states)
         length = mask.sum(-1)
         last = states[torch.arange(len(states), device=states.device), (length - 1).clamp_min(0)]
         return self.head(last * (length > 0).unsqueeze(-1))
