@@ -238,7 +238,7 @@ DEPARTURES = [
     f"A slope counts as measured where its interval is at most {AS_SURE} times as wide as Table 2's own; there are a "
     "seventh of its runs, so that equal spreads would make it 2.8 times as wide.",
     "`sharpness_endless` adds two terms: 400 draws on all but the head, and the closed form for the head, of vectors h "
-    "that are not nudged. Nudging the rest makes |h|^2 longer by some thousandths, which is left out.",
+    "that are not nudged. Nudging the rest changes |h|^2 by about a thousandth, which is left out.",
     "Each part alone is nudged by 50 draws, and the position vectors never. Draws depend on the number of a parameter "
     "among those that move. The head comes last, so that all weights and all but the head see the same draws where "
     "both move; a part alone sees others. The parts' own add up to all but for terms of higher order.",
