@@ -48,6 +48,7 @@ WAITING = {
     "hahn2024/initialization",
     "hahn2024/length-generalization",
     "hahn2024/long",
+    "hahn2024/parts",
     "hahn2024/recurrent",
     "hahn2024/scratchpad",
     "hahn2024/tradeoff",

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from teeter.runs import Store
-from teeter.studies import find
+from teeter.studies import find, over_runs
+from teeter.studies.hahn2024 import parts, scaling
 from teeter.studies.hahn2024.dynamics import LEARNED
 
 ROOT = Path(__file__).parents[1]
@@ -151,6 +152,12 @@ def test_what_is_said_of_table_2():
             flat = found[f"{name}, {kind}: slope of sharpness over n"]
             assert flat.low < 0 < flat.high
     table = outcome.table
+    for kind in ("text", "released"):
+        for name, implied in (("first", 0.003), ("mean", 0.002)):
+            own = table.loc[(table.function == name) & (table.variant == kind)]
+            assert own.sharpness_100.mean() == pytest.approx(0.13, abs=0.01)
+            assert over_runs.spread(own.n, own.sharpness).value == pytest.approx(0.05, abs=0.006)
+            assert round(parts.implied_spread(scaling.TABLE_2[name]), 3) == implied
     last = table.loc[(table.function == "parity") & (table.n >= 27) & table.converged, "sharpness"]
     assert (len(last), round(last.min(), 1), round(last.max(), 1)) == (4, 1.2, 2.5)
 

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from teeter.studies.hahn2024 import dynamics, generalization, learning, lengths, long, scaling, scratchpad, tradeoff
+from teeter.studies.hahn2024 import (
+    dynamics,
+    generalization,
+    learning,
+    lengths,
+    long,
+    parts,
+    scaling,
+    scratchpad,
+    tradeoff,
+)
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
@@ -30,6 +40,15 @@ def test_a_group_of_the_paper_tier(name, monkeypatch, tmp_path):
         (row,) = lengths.final_row(spec, made)
         assert row["fate"] != "diverged"
         assert all(np.isfinite(value) for value in row.values() if isinstance(value, float))
+
+
+def test_parts(monkeypatch, tmp_path):
+    monkeypatch.setattr(learning, "worth_compiling", lambda device, work: True)
+    specs = [replace(spec, steps=40) for spec in parts.PAPER if spec.n == 28]
+    for (row,) in parts.TOGETHER.run(specs, tmp_path):
+        assert row["fate"] != "diverged"
+        assert all(np.isfinite(value) for value in row.values() if isinstance(value, float))
+        assert row["sharpness_head"] == pytest.approx(row["sharpness_head_endless"], rel=1)  # of 50 draws
 
 
 def test_dynamics(monkeypatch, tmp_path):

@@ -16,6 +16,7 @@ from teeter.studies.over_runs import (
     regression,
     share,
     slope,
+    spread,
     unknown,
 )
 
@@ -47,6 +48,24 @@ def test_slopes_that_are_exact(rise):
 def test_too_little_for_a_line(x, y):
     assert line(x, y) is None
     assert slope(x, y, (-1, 1)) == unknown(len(x), (-1, 1))
+
+
+def test_a_spread_by_its_formula():
+    known = stats.linregress(X, Y)
+    squares = float(np.square(Y - known.intercept - known.slope * X).sum())
+    found = spread(X, Y)
+    assert (found.value, found.n) == pytest.approx((np.sqrt(squares / 4), 6))
+    assert ends(found) == pytest.approx(tuple(np.sqrt(squares / stats.chi2.ppf([0.975, 0.025], 4))))
+    assert spread(X, 3 * X) == spread(X, 0 * X)  # both 0, and exactly
+    assert spread([1, 2], [1, 2]) == unknown(2, POSITIVE)
+    assert spread(X, Y, (0, 0.2)).high == 0.2
+
+
+def test_a_spread_covers_as_often_as_it_says():
+    draw = np.random.default_rng(2)
+    found = [spread(X, 0.1 * X + draw.normal(0, 0.3, len(X))) for _ in range(4000)]
+    held = [each.low <= 0.3 <= each.high for each in found]
+    assert 0.94 < np.mean(held) < 0.96
 
 
 def test_two_slopes_at_once():

@@ -18,8 +18,8 @@ class TextLSTM(nn.Module):
 
     h_t = LSTM(LayerNorm(E[x_t]), h_{t-1}), logits = W h_T + b. Dropout is between the LSTM's layers, as in torch's LSTM
     of several; they are apart here because cuDNN keeps the state of its dropout to itself, where no checkpoint reaches
-    it. V gives 4 layers and dropout 0.1; dimension 256 is the released scripts'. V's noise goes where `embeddings` ends,
-    after the LayerNorm: that is where `EmbeddingNoise()` finds it.
+    it. V gives 4 layers and dropout 0.1; dimension 256 is the released scripts'. V's noise goes where `embeddings`
+    ends, after the LayerNorm: that is where `EmbeddingNoise()` finds it.
 
     Padding on either side, or in between, never reaches the LSTM. A text of no tokens is read as the LSTM's first
     state, zero. The released code gives its optimizer the parameters of `lstm` alone, so that `embeddings` and `head`

@@ -1,4 +1,4 @@
-"""What runs say together: a mean, a share, a slope, a correlation, a ratio, each with its 95 % interval.
+"""What runs say together: a mean, a share, a slope, a spread, a correlation, a ratio, each with its 95 % interval.
 
 The run is the independent unit. Where there are too few runs to say anything, the interval is all that the number could
 be, its `limits`: a verdict on it is then "undecided".
@@ -31,6 +31,7 @@ __all__ = [
     "regression",
     "share",
     "slope",
+    "spread",
     "unknown",
 ]
 
@@ -126,6 +127,24 @@ def slope(x: ArrayLike, y: ArrayLike, limits: Limits = ANY) -> Estimate:
     """
     found = line(x, y)
     return unknown(np.size(x), limits) if found is None else _interval(found, limits)
+
+
+def spread(x: ArrayLike, y: ArrayLike, limits: Limits = POSITIVE) -> Estimate:
+    """The standard deviation of y about the line of least squares, with the interval of Gaussian residuals: their sum
+    of squares over the variance is chi-square.
+
+    >>> spread([1, 2, 3, 4], [1.0, 2.0, 2.0, 3.0])
+    0.316228 [0.164647, 1.98741]
+    """
+    from scipy.special import chdtri
+
+    found = line(x, y)
+    if found is None:
+        return unknown(np.size(x), limits)
+    off = np.asarray(x, float) - np.asarray(x, float).mean()
+    value = found.error * math.sqrt(float(off @ off))
+    low, high = (value * math.sqrt(found.free / float(chdtri(found.free, above))) for above in (0.025, 0.975))
+    return _within(value, low, high, limits, found.runs)
 
 
 def ratio(top: Fitted | None, bottom: Fitted | None, limits: Limits = ANY) -> Estimate:

@@ -41,6 +41,7 @@ __all__ = [
     "VARIANTS",
     "Learner",
     "at_the_end",
+    "few_strings",
     "kind_of",
     "learn",
     "model_of",
@@ -169,7 +170,7 @@ def _usual(device: torch.device, draws: int, at_leisure: bool) -> Callable[[Lear
 
     @cache
     def whatever_the_function(n: int, normalised: bool) -> dict[str, Measure]:
-        few = _strings(n, _FEW, device)
+        few = few_strings(n, device)
         found: dict[str, Measure] = {
             "sharpness": measures.sharpness(few, skip=POSITIONS, draws=draws),
             "norm": measures.parameter_norm(skip=POSITIONS),
@@ -182,7 +183,7 @@ def _usual(device: torch.device, draws: int, at_leisure: bool) -> Callable[[Lear
 
     @cache
     def of_the_function(name: str, n: int) -> dict[str, Measure]:
-        few, x = (_strings(n, count, device) for count in (_FEW, _MANY if at_leisure else _SOME))
+        few, x = few_strings(n, device), _strings(n, _MANY if at_leisure else _SOME, device)
         y = zero_one(name)
         rise = measures.sharpness(few, "rise", targets=y(few), skip=POSITIONS, draws=draws)
         return {"mse": measures.loss(x, y(x)), "sharpness_released": rise}
@@ -192,6 +193,11 @@ def _usual(device: torch.device, draws: int, at_leisure: bool) -> Callable[[Lear
         return {**of_the_function(spec.function, spec.n), **whatever_the_function(spec.n, normalised)}
 
     return usual
+
+
+def few_strings(n: int, device: torch.device) -> Tensor:
+    """Those on which all but the loss is measured."""
+    return _strings(n, _FEW, device)
 
 
 def _strings(n: int, count: int, device: torch.device) -> Tensor:
