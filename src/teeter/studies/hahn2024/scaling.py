@@ -150,8 +150,8 @@ DEPARTURES = [
     "of 0.048 and loses 23 % of its runs (published 0.050, implied 19 %), the latter 0.065 and 36 %. Neither settles "
     "at 1: the four runs that converge from n = 27 on have 1.2 to 2.5.",
     "That other functions are orders of magnitude less sharp does not come out: FIRST and MEAN have about 0.13 at "
-    "every length, and runs of either model are about 0.05 from their lines, where slope and r of Table 2 imply 0.003 and "
-    "0.002. In trials at n = 6 most of it was noise on the readout, which costs 4 rho^2 (|h|^2 + 1) whatever was "
+    "every length, and runs of either model are about 0.05 from their lines, where slope and r of Table 2 imply 0.003 "
+    "and 0.002. In trials at n = 6 most of it was noise on the readout, which costs 4 rho^2 (|h|^2 + 1) whatever was "
     "learned and of which ten draws make an error of 45 %. `hahn2024/parts` asks whether Table 2 is without the "
     "readout or of more draws.",
 ]
