@@ -82,7 +82,7 @@ DEPARTURES = [
     "so by a factor of up to 100 is our rule, and what stands as published is the middle of the range.",
     "EfficientNet-Lite0's head is fitted by logistic regression on its mean features, the rest of it is as it came. "
     "Pixels are from -1 to 1, which is within 1/128 of what it was trained on.",
-    "All models see a fifth of CIFAR-10's training images, 10,000; at 224 pixels each has as many pixels as 49 have at 32.",
+    "All models see a fifth of CIFAR-10's training images, 10,000; at 224 pixels each is as large as 49 at 32.",
     "Both models trained here are trained with Adam (0.001, halved every 8 epochs, 32 epochs), since it takes either "
     "without a search for rates; V's models have SGD, and V's Figure 14 has it that this makes no difference.",
     "Enlarged images are blurred, and 224 pixels show what 32 did: a patch of 16 covers 2.3 x 2.3 of those.",
