@@ -198,6 +198,18 @@ def test_a_share_is_the_mean_over_runs():
     assert study.head_share("parity", study.LONG)(found).n == 12
 
 
+def test_what_is_drawn():
+    """Of runs that converged, of which the smoke tier has none."""
+    others = {f"sharpness_{part}": 0.01 * i for i, part in enumerate(study.PARTS, 1) if part != "head"}
+    lines, spreads, shares = study.figure(table(LIKE).assign(**others)).axes
+    assert (lines.get_yscale(), len(lines.collections), len(lines.lines)) == ("log", 0, 2 * 2 * 4)
+    drawn = [bar.lines[0].get_ydata()[0] for bar in spreads.containers]
+    implied = [study.implied_spread(study.TABLE_2[name]) for name in ("majority", "first", "mean")]
+    assert drawn == pytest.approx([each * unit for each in LIKE.values() for unit in implied], rel=1e-6)
+    widths = np.array([[bar.get_width() for bar in part] for part in shares.containers])
+    assert widths == pytest.approx(np.repeat([[13], [2], [3], [4], [5]], 4, axis=1) / 27 * 100)
+
+
 def test_what_is_run():
     assert len(study.PAPER) == 9 * 4 * 4
     assert {s.n for s in study.PAPER} == {4, 7, 10, 13, 16, 19, 22, 25, 28}

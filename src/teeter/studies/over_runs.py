@@ -159,8 +159,8 @@ def ratio(top: Fitted | None, bottom: Fitted | None, limits: Limits = ANY) -> Es
     if top is None or bottom is None or abs(bottom.value) <= bottom.half_width:
         return unknown(runs, limits)
     a, b, da, db = top.value, bottom.value, top.half_width, bottom.half_width
-    spread = math.sqrt((da * b) ** 2 + (db * a) ** 2 - (da * db) ** 2)
-    low, high = ((a * b + side * spread) / (b * b - db * db) for side in (-1, 1))
+    root = math.sqrt((da * b) ** 2 + (db * a) ** 2 - (da * db) ** 2)
+    low, high = ((a * b + side * root) / (b * b - db * db) for side in (-1, 1))
     return _within(a / b, low, high, limits, runs)
 
 

@@ -5,13 +5,13 @@ sharpness over the length for each function. Here the weights are nudged part by
 layer norms, token vectors, attention, feed-forward layers, and all but the head.
 
 The readout stands apart. Its answer is w h + b, and the last layer norm gives the vector h that it reads about the same
-length whatever the function is. Noise of standard deviation rho on w and b alone changes an answer of ±1 by
+length whatever the function is. Noise of standard deviation rho on w and b alone has the sharpness, in the units of ±1,
 
     4 rho^2 (E |h|^2 + 1),
 
 which is 0.2 at the first weights of 128 dimensions. Noise on the head is independent of the rest and has mean zero, so
 the sharpness of all weights is that of all but the head and this together. Ten draws tell such a term only to within
-0.45 of it (the root of 2/10), and the ten of H's released code, the same for all runs, err otherwise for each h: that
+0.45 of it (the root of 2/10), and the ten of H's released code, the same for all runs, err differently for each h: that
 spreads runs about their line. Table 2 implies how far the published runs are from theirs, by slope and correlation, and
 for FIRST and MEAN it is a twentieth of that. Two accounts of this are put to the test beside ten draws on all weights:
 that the published numbers are without the head, and that they have far more draws than ten.
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDY", "Readout", "alone", "by_part", "implied_spread"]
 
-VARIANT = "released"  # the model of the released code, whose numbers Table 2 has
+VARIANT = "released"  # the model of the released code, with which Table 2's slope of PARITY agrees
 
 
-def grid(lengths: Sequence[int], seeds: int, **more: Any) -> list[Learner]:
-    return [Learner(name, n, seed, VARIANT, **more) for n in lengths for name in FUNCTIONS for seed in range(seeds)]
+def grid(bits: Sequence[int], seeds: int, **more: Any) -> list[Learner]:
+    return [Learner(name, n, seed, VARIANT, **more) for n in bits for name in FUNCTIONS for seed in range(seeds)]
 
 
 SMOKE = grid([3, 4], 2, dim=8, batch=32, steps=30, rate=1e-2)
@@ -72,7 +72,7 @@ PARTS = {  # and what the names of their weights contain
     "feed_forward": (".up.", ".down."),
 }
 _LINES: dict[str, Any] = {"sharpness": "-", "sharpness_body": (0, (3, 1.5))}
-LONG = 22  # bits, from which on PARITY is sharp
+LONG = 22  # bits, from which on PARITY's sharpness is about 1
 
 
 def alone(part: str) -> tuple[str, ...]:
@@ -251,10 +251,10 @@ def figure(table: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 6.4), layout="constrained")
-    grid = drawing.add_gridspec(2, 2, width_ratios=(1, 1.15))
-    _over_length(drawing.add_subplot(grid[0, :]), table)
-    _spreads(drawing.add_subplot(grid[1, 0]), table)
-    _shares(drawing.add_subplot(grid[1, 1]), table)
+    places = drawing.add_gridspec(2, 2, width_ratios=(1, 1.15))
+    _over_length(drawing.add_subplot(places[0, :]), table)
+    _spreads(drawing.add_subplot(places[1, 0]), table)
+    _shares(drawing.add_subplot(places[1, 1]), table)
     return drawing
 
 
