@@ -165,6 +165,8 @@ def test_what_is_said_of_table_2():
             assert over_runs.spread(own.n, own.sharpness).value == pytest.approx(0.05, abs=0.006)
             assert over_runs.spread(own.n, own.sharpness_100).value == pytest.approx(0.013, abs=0.0015)
             assert round(parts.implied_spread(scaling.TABLE_2[name]), 3) == implied
+    own = table.loc[(table.function == "majority") & (table.variant == "released")]
+    assert f"{over_runs.slope(own.n, own.sharpness_100).value:.4f} (0.0018 in Table 2)" in said
     last = table.loc[(table.function == "parity") & (table.n >= 24) & table.converged].groupby("variant").sharpness_100
     assert last.agg(["count", "min", "max"]).round(2).T.to_dict("list") == {
         "released": [5, 0.97, 1.16],

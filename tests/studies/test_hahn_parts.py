@@ -164,7 +164,7 @@ def test_verdicts_on_runs_as_we_expect_them():
     assert len(verdicts) == 9 + 8 + 3
     unlike = {claim for claim, verdict in verdicts.items() if verdict != "reproduced"}
     assert unlike == {
-        f"{name}, all weights, ten draws: spread about its line over Table 2's, as a power of ten"
+        f"{name}, all weights, ten draws: log10 of the spread about its line over Table 2's"
         for name in ("MAJORITY", "FIRST", "MEAN")
     }
     assert {verdicts[claim] for claim in unlike} == {"not reproduced"}
@@ -172,13 +172,9 @@ def test_verdicts_on_runs_as_we_expect_them():
 
 def test_verdicts_on_runs_that_are_otherwise():
     wide = judged(table({**LIKE, "sharpness_body": 1.8, "sharpness_endless": 4.0}, head=0.001))
+    assert wide["MEAN, all but the head, ten draws: log10 of the spread about its line over Table 2's"] == "undecided"
     assert (
-        wide["MEAN, all but the head, ten draws: spread about its line over Table 2's, as a power of ten"]
-        == "undecided"
-    )
-    assert (
-        wide["MEAN, all weights, endless draws: spread about its line over Table 2's, as a power of ten"]
-        == "not reproduced"
+        wide["MEAN, all weights, endless draws: log10 of the spread about its line over Table 2's"] == "not reproduced"
     )
     assert wide["MEAN, all weights, endless draws: slope of sharpness over n"] == "undecided"  # 4 times as wide
     assert wide["MEAN: share of the head in its sharpness"] == "not reproduced"

@@ -238,7 +238,7 @@ def test_texts_are_resumed_to_the_bit(model, tmp_path):
             raise RuntimeError("killed")
 
     def made(folder=None, progress=None):
-        torch.manual_seed(1)  # what the resumed run's own state is not
+        torch.manual_seed(1)  # a resumed run takes up its own state all the same
         recipe = Recipe(40, 32, rate=1e-3, loss="cross-entropy")
         stream = shuffled(tokens, labels, 32, 0)
         how = {"seed": 0, "keep": 10, "every": 20, "folder": folder, "progress": progress}

@@ -27,7 +27,8 @@ def capture() -> dict[str, str | int | None]:
 
 
 def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
-    """Seconds in which at least one of these runs was under way: what ran side by side counts once.
+    """Seconds in which at least one of these runs was under way: what ran side by side counts once, on several
+    machines too. What a run that was killed and resumed took before is not known.
 
     >>> one = {"when": "2026-01-01T12:00:00+00:00", "seconds": 4.0, "together": 2}  # two as one program, in 8 seconds
     >>> elapsed([one, one, {"when": "2026-01-01T12:00:06+00:00", "seconds": 5.0, "together": 1}])

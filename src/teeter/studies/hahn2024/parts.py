@@ -202,9 +202,7 @@ def _claims() -> list[Claim]:
     found = []
     for words, column in ACCOUNTS.items():
         for name in ("majority", "first", "mean"):
-            what = (
-                f"{name.upper()}, {words}: spread about its line over Table 2's, as a power of ten (0, within twofold)"
-            )
+            what = f"{name.upper()}, {words}: log10 of the spread about its line over Table 2's (0 is equal)"
             found.append(Claim(what, 0, against_table_2(name, column), TWICE, strict=True))
     for words, column in list(ACCOUNTS.items())[1:]:
         for name, line in TABLE_2.items():
