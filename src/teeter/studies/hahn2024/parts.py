@@ -59,7 +59,7 @@ def grid(bits: Sequence[int], seeds: int, **more: Any) -> list[Learner]:
 
 
 SMOKE = grid([3, 4], 2, dim=8, batch=32, steps=30, rate=1e-2)
-SMALL = grid([3, 5, 7], 3, dim=32, batch=64, steps=2000, rate=1e-3)
+SMALL = grid([3, 5, 7], 2, dim=32, batch=64, steps=1000, rate=2e-3)
 SEEDS = 4
 PAPER = grid(range(4, 29, 3), SEEDS)
 
