@@ -306,7 +306,8 @@ def test_a_pretrained_model(cut):
 @pytest.mark.parametrize("name", NAMES)
 def test_images(name, monkeypatch, tmp_path, cut):
     clock, spec = Clock(), SEEN[name]
-    epoch = {"mnist": 60_000, "fashion-mnist": 60_000}.get(spec.data, 50_000) // vision.batch_of(spec)
+    images = spec.images or {"mnist": 60_000, "fashion-mnist": 60_000}.get(spec.data, 50_000)
+    epoch = images // vision.batch_of(spec)
     monkeypatch.setattr(vision, "bar", clock)
     rows = vision.sees(replace(spec, epochs=2), tmp_path)
     assert [row["epoch"] for row in rows if row["about"] == "epoch"] == [0, 1, 2]

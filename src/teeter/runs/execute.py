@@ -25,11 +25,11 @@ class Together:
     """How specs are run many at once: those of one key, `most` at a time.
 
     `run(specs, folder)` gives the rows of each, in their order. The folder is for what is under way: a run that is
-    killed finds there what it left, and once it is done the folder is removed.
+    killed finds there what it left, and once it is done the folder is removed. Without one nothing is kept.
     """
 
     key: Callable[[Any], Hashable]
-    run: Callable[[Sequence[Any], Path], Sequence[Rows]]
+    run: Callable[[Sequence[Any], Path | None], Sequence[Rows]]
     most: int
 
 

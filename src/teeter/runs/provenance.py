@@ -31,8 +31,11 @@ def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
     machines too. What a run that was killed and resumed took before is not known.
 
     >>> one = {"when": "2026-01-01T12:00:00+00:00", "seconds": 4.0, "together": 2}  # two as one program, in 8 seconds
-    >>> elapsed([one, one, {"when": "2026-01-01T12:00:06+00:00", "seconds": 5.0, "together": 1}])
-    11.0
+    >>> beside = {"when": "2026-01-01T12:00:06+00:00", "seconds": 5.0, "together": 1}
+    >>> within = {"when": "2026-01-01T12:00:07+00:00", "seconds": 1.0, "together": 1}
+    >>> later = {"when": "2026-01-01T13:00:00.500+00:00", "seconds": 3.0}
+    >>> elapsed([later, one, beside, one, within])
+    14.0
     """
     spans = set()
     for each in provenances:

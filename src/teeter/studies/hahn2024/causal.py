@@ -44,7 +44,7 @@ TOGETHER = together(final_row, most=64)
 
 
 def run(spec: Learner) -> list[dict[str, Any]]:
-    return list(TOGETHER.run([spec], None)[0])  # pyright: ignore[reportArgumentType]
+    return list(TOGETHER.run([spec], None)[0])
 
 
 def _converged(table: pd.DataFrame, name: str, kind: str) -> pd.DataFrame:

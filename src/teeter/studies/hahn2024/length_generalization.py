@@ -145,7 +145,7 @@ TOGETHER = together(rows, most=64, extra=lambda spec: {"right": _right(spec.func
 
 
 def run(spec: Learner) -> list[dict[str, Any]]:
-    return list(TOGETHER.run([spec], None)[0])  # pyright: ignore[reportArgumentType]
+    return list(TOGETHER.run([spec], None)[0])
 
 
 def beyond(table: pd.DataFrame) -> pd.DataFrame:

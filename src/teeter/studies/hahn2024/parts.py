@@ -143,7 +143,7 @@ TOGETHER = together(rows, most=len(FUNCTIONS) * SEEDS, extra=lambda spec: by_par
 
 
 def run(spec: Learner) -> list[dict[str, Any]]:
-    return list(TOGETHER.run([spec], None)[0])  # pyright: ignore[reportArgumentType]
+    return list(TOGETHER.run([spec], None)[0])
 
 
 ACCOUNTS = {

@@ -184,7 +184,7 @@ def run(spec: Seen) -> list[dict[str, Any]]:
     return runs(spec, None)
 
 
-def _alone(specs: Sequence[Seen], folder: Path) -> list[list[dict[str, Any]]]:
+def _alone(specs: Sequence[Seen], folder: Path | None) -> list[list[dict[str, Any]]]:
     return [runs(spec, folder) for spec in specs]
 
 
