@@ -14,13 +14,15 @@ from teeter.errors import InputError
 from teeter.measure.forward import unfused
 from teeter.measure.room import pairs_at_once
 from teeter.perturb.inputs import Inputs
+from teeter.train.pieces import copies, differentiated_on_gpu, pieces
 from teeter.train.stacked_encoder import check_bits, serves, stacked_encoder
 from teeter.train.state import fingerprint
 
-__all__ = ["Stack", "Stacked", "flattened", "places", "plain_answers", "shape_of"]
+__all__ = ["Stack", "Stacked", "cut_answers", "flattened", "places", "plain_answers", "shape_of"]
 
 Weights = dict[str, Tensor]
 
+_STRINGS, _COPIED = 4, 1 << 16  # the least of a piece of a batch; numbers that a block of a GPU copies in no time
 _LINE = 32  # numbers; matrix products are slow on weights that do not begin where a line of memory does
 
 
@@ -39,7 +41,7 @@ class Stacked:
         """Each model's answers to its own inputs: (K, batch, ...)."""
         if self.fast:
             return stacked_encoder(self.shape, self.weights, inputs)
-        return plain_answers(self.shape, self.weights, inputs)
+        return cut_answers(self.shape, self.weights, inputs)
 
     def shared(self, weights: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
         """The answers to the same inputs of models like these, of any number and with any weights."""
@@ -122,7 +124,8 @@ class Stack(Stacked):
         modes = [(part, part.training) for part in self.shape.modules()]  # parts may stay in evaluation mode
         self.shape.eval()  # both without dropout
         try:
-            mine = self(inputs)[0]
+            with torch.enable_grad():  # as in training, where batches may be cut into pieces
+                mine = self(inputs)[0].detach()
         finally:
             for part, mode in modes:
                 part.training = mode
@@ -164,6 +167,19 @@ def plain_answers(shape: nn.Module, weights: Weights, inputs: Any, shared: bool 
 
     with unfused():
         return torch.vmap(alone, in_dims=(0, None if shared else 0), randomness="different")(weights, inputs)
+
+
+def cut_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:
+    """The same, the batches cut into pieces where that is quicker to differentiate."""
+    count = 1
+    if isinstance(inputs, Tensor) and differentiated_on_gpu(inputs):
+        size = sum(part.numel() for part in weights.values())
+        count = pieces(inputs.shape[1], max(len(inputs), size // _COPIED), least=_STRINGS)
+    if count == 1:
+        return plain_answers(shape, weights, inputs)
+    cut = inputs.unflatten(1, (count, -1)).flatten(0, 1)
+    answers = plain_answers(shape, {name: copies(part, count) for name, part in weights.items()}, cut)
+    return answers.unflatten(0, (-1, count)).flatten(1, 2)
 
 
 def shape_of(model: nn.Module) -> tuple[Any, ...]:

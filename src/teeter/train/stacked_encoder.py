@@ -29,6 +29,7 @@ from teeter.models import Decoder, Encoder
 from teeter.models.block import Block
 from teeter.models.embedding import token_numbers
 from teeter.train.one_query import one_query
+from teeter.train.pieces import product
 
 __all__ = ["check_bits", "serves", "stacked_encoder", "unseen"]
 
@@ -131,12 +132,7 @@ def _pick(table: Tensor, bits: Tensor) -> Tensor:
 def _linear(x: Tensor, weights: Weights, name: str) -> Tensor:
     """Each model's own linear map of (K, ..., in)."""
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
-    return _product(x, weight.transpose(1, 2)) + bias.view(len(bias), *[1] * (x.ndim - 2), -1)
-
-
-def _product(x: Tensor, matrices: Tensor) -> Tensor:
-    """Each model's own matrix product of (K, ..., in) with (in, out)."""
-    return torch.bmm(x.flatten(1, -2), matrices).unflatten(1, x.shape[1:-1])
+    return product(x, weight.transpose(1, 2)) + bias.view(len(bias), *[1] * (x.ndim - 2), -1)
 
 
 def _normed(x: Tensor, weights: Weights, name: str) -> Tensor:
@@ -182,7 +178,7 @@ def _first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int, norm
     chances = picked.masked_fill(~is_there, -math.inf).flatten(-2).softmax(-1)  # over 2n, of which n are there
     outward = _heads(weights["attention.output.weight"], heads)  # (K, out, heads, inside)
     values = torch.einsum("kjbhd,kohd->khjbo", value, outward).reshape(models, -1, dim)
-    attended = _product(chances.flatten(-2), values) + weights["attention.output.bias"].view(models, 1, 1, dim)
+    attended = product(chances.flatten(-2), values) + weights["attention.output.bias"].view(models, 1, 1, dim)
     return _after(_pick(table, bits), attended, weights, norm)
 
 
@@ -209,7 +205,7 @@ def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int,
     summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double()  # and the divisor: (..., inside + 1)
     products = torch.einsum("khiajb,kjbho->kjbiaho", grown, summed).reshape(models, 2 * n, -1)
     is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).double()  # (K, batch, 2n)
-    sums = _product(is_there, products).view(models, -1, n, 2, heads, dim // heads + 1)
+    sums = product(is_there, products).view(models, -1, n, 2, heads, dim // heads + 1)
     own = torch.where((bits > 0)[..., None, None], sums[:, :, :, 0], sums[:, :, :, 1])
     mixed = (own[..., :-1] / own[..., -1:]).flatten(-2).to(table.dtype)
     return _after(_pick(table, bits), _linear(mixed, weights, "attention.output"), weights, norm)
