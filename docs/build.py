@@ -17,6 +17,11 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 LOOP = json.loads(max((DOCS.parent / "benchmarks/results").glob("*-training-h200.json")).read_text())
 
+SMALLER = (
+    "The paper's own settings have not been run yet. This is a smaller experiment of the same kind, and so are its "
+    "verdicts: a paper that is not reproduced here is not refuted."
+)
+
 
 def study_page(outcome: Outcome) -> str:
     study = outcome.study
@@ -29,6 +34,7 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
+        *([] if outcome.tier == "paper" else [f"**{SMALLER}**", ""]),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",
@@ -71,19 +77,23 @@ def duration(seconds: float) -> str:
 
 
 def index(outcomes: list[Outcome]) -> str:
-    """A line a study."""
-    lines = [
-        "# Both papers, rerun",
-        "",
-        "| study | rerun of | verdicts | what it took |",
-        "|---|---|---|---|",
-    ]
-    for outcome in outcomes:
-        study = outcome.study
-        link = f"[{study.title}]({slug(study.name)}.md)"
-        cells = [link, f"{PAPERS[study.paper].short}, {study.where}", tally(outcome.judgements), spent(outcome)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    """A line a study, those with the papers' own settings first."""
+    lines = ["# Both papers, rerun", ""]
+    for words, some in (
+        ("With the papers' own settings:", [each for each in outcomes if each.tier == "paper"]),
+        (f"At a smaller scale. {SMALLER}", [each for each in outcomes if each.tier != "paper"]),
+    ):
+        if some:
+            lines += [words, "", "| study | rerun of | verdicts | what it took |", "|---|---|---|---|"]
+            lines += [*map(line, some), ""]
+    return "\n".join(lines)
+
+
+def line(outcome: Outcome) -> str:
+    study = outcome.study
+    link = f"[{study.title}]({slug(study.name)}.md)"
+    cells = [link, f"{PAPERS[study.paper].short}, {study.where}", tally(outcome.judgements), spent(outcome)]
+    return f"| {' | '.join(cells)} |"
 
 
 def slug(name: str) -> str:
