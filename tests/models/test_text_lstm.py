@@ -1,6 +1,7 @@
 import torch
 
 from teeter.models import TextLSTM
+from tests.models.launched import Launched
 
 
 def naive(model, tokens):
@@ -68,3 +69,15 @@ def test_a_single_layer_has_no_dropout():
     model = TextLSTM(vocabulary=3, dim=2, layers=1, dropout=0.9)
     tokens = torch.tensor([[0, 1, 2]])
     assert torch.equal(model(tokens), model.eval()(tokens))
+
+
+def test_gradients_of_reordered_texts_are_whole_vectors():
+    """A recorded step adds up in one order: a GPU would sort what `scatter_add` adds number by number."""
+    torch.manual_seed(0)
+    model = TextLSTM(vocabulary=12, dim=6, layers=1).double()
+    tokens, mask = torch.tensor([[3, 4, 5], [6, 7, 8]]), torch.tensor([[0, 1, 1], [1, 0, 1]])
+    with Launched() as seen:
+        model({"input_ids": tokens, "attention_mask": mask}).sum().backward()
+    assert not any("scatter_add" in name for name in seen.names)
+    table = model.embeddings.word_embeddings.weight.grad
+    assert table[[3, 7]].count_nonzero() == 0 and bool((table[[4, 5, 6, 8]] != 0).any(1).all())  # padding has none

@@ -271,8 +271,10 @@ def test_regularisers(name, monkeypatch, cut):
     clock.tell(f"regularisers, {name}", steps, 3)
 
 
-def test_a_compiled_run_resumes(monkeypatch, tmp_path, cut):
-    """On a GPU too: what was interrupted gives the rows of one that was not."""
+@pytest.mark.parametrize("name", ["mnist vit-small-mnist", "cifar10 vit-simple", "cifar10 convmixer"])
+def test_a_compiled_run_resumes(name, monkeypatch, tmp_path, cut):
+    """On a GPU too: what was interrupted gives the rows of one that was not. The three attend with a mask and without
+    one, by other kernels, and convolve each channel by itself."""
 
     @contextmanager
     def interrupting():
@@ -282,7 +284,7 @@ def test_a_compiled_run_resumes(monkeypatch, tmp_path, cut):
 
         yield shown
 
-    spec = replace(SEEN["mnist vit-small-mnist sgd  0 0"], epochs=2)
+    spec = replace(SEEN[f"{name} sgd  0 0"], epochs=2)
     whole = vision.sees(spec, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(vision, "bar", interrupting)

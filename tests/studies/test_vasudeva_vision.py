@@ -231,6 +231,17 @@ def test_a_look_asks_the_model_once_of_every_image():
     assert found["sensitivity_low"] <= many / (400 * times) <= found["sensitivity_high"]
 
 
+def test_larger_images_are_looked_at_in_smaller_batches(monkeypatch):
+    """Of 4,096 images at 224 pixels a network makes more than 2^31 numbers, farther than some kernels count."""
+    assert looks.at_once(torch.empty(1, 3, 32, 32)) == looks.at_once(torch.empty(1, 3, 96, 96)) == 1024
+    assert looks.at_once(torch.empty(1, 3, 224, 224)) == (1 << 26) // (3 * 224 * 224) == 445
+    monkeypatch.setattr(looks, "_NUMBERS", 64 * 50)
+    model, seen = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), []
+    model.register_forward_hook(lambda part, given, out: seen.append(len(out)))
+    looks.look((torch.randn(400, 1, 8, 8), torch.arange(400) % 3), None, PatchNoise(4, 1.0))(model)
+    assert max(seen) == 50
+
+
 def test_scattered_noise():
     """As many pixels as a patch has, all channels of each, all over the image."""
     x, index = torch.zeros(2000, 3, 32, 32), torch.arange(2000)

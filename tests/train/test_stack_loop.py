@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from teeter import cube
+from teeter import cube, perturb
 from teeter.errors import InputError
 from teeter.models import Encoder
 from teeter.train import BitStream, Diverged, Recipe, bit_streams, measures, together, train, train_stack
@@ -134,19 +134,21 @@ def test_one_that_diverges_leaves_the_others_alone():
         assert one.rows == other.rows
 
 
-def test_one_whose_answers_are_no_numbers_leaves_the_others_alone():
+@pytest.mark.parametrize("kind", ["sharpness", "sensitivity"])
+def test_one_whose_answers_are_no_numbers_leaves_the_others_alone(kind):
     """Its weights are finite, and there is no loss yet: a measure is the first to see it."""
     wild = networks()
     for part in wild[1].parameters():
         part.data.fill_(1.7e308)
     stream, x = bit_streams(FUNCTIONS, 5, 16, range(4), dtype=torch.float64), cube.points(5).double()
+    what = {"sharpness": measures.sharpness(x), "sensitivity": measures.sensitivity(x, perturb.BitFlip(), budget=50)}
     each = [replace(recipe, steps=20) for recipe in recipes()]
-    made = train_stack(wild, stream, each, every=10, measures={"sharp": measures.sharpness(x)})
+    made = train_stack(wild, stream, each, every=10, measures={kind: what[kind]})
     assert [one.stopped for one in made] == ["done", "diverged", "done", "done"]
     assert [len(one.rows) for one in made] == [3, 0, 3, 3]
     with pytest.raises(Diverged, match="the model returned NaN or infinity: try a smaller rate"):
         alone = BitStream(cube.first, 5, 16, 0, dtype=torch.float64)
-        train(wild[1], alone, each[1], measures={"sharp": measures.sharpness(x)})
+        train(wild[1], alone, each[1], measures={kind: what[kind]})
 
 
 def test_models_that_are_done_are_dropped(tmp_path):

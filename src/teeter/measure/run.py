@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from teeter.errors import InputError
+from teeter.errors import InputError, NotFinite
 from teeter.measure.changes import answers, label_flip
 from teeter.measure.forward import Batches, hookable, outputs
 from teeter.measure.schedule import Triples
@@ -119,7 +119,7 @@ class Run:
     def check(self) -> None:
         """Raise if any output so far was not a number."""
         if self._finite is not None and not bool(self._finite):
-            raise InputError("the model returned NaN or infinity")
+            raise NotFinite("the model returned NaN or infinity")
 
     def notes(self) -> tuple[str, ...]:
         if self._clean is None or len(self._shape) != 1 or self._shape[0] < 2:

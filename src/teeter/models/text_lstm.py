@@ -50,10 +50,12 @@ class TextLSTM(nn.Module):
         tokens, mask = text_and_mask(inputs, self.vocabulary)
         embedded = self.embeddings(tokens)
         # Text first and padding after it, where an LSTM that reads from the left has finished: cheaper than packing.
-        order = (~mask).long().argsort(dim=-1, stable=True)
-        states = embedded.gather(1, order.unsqueeze(-1).expand_as(embedded))
+        order, text = (~mask).long().argsort(dim=-1, stable=True), torch.arange(len(tokens), device=tokens.device)
+        # Whole vectors are moved: the gradient of `gather` would add up their numbers one by one, and on a GPU sort all
+        # of them where they are to be added in a fixed order.
+        states = embedded[text.unsqueeze(-1), order]
         for i, layer in enumerate(self.lstm):
             states, _ = layer(self.dropout(states) if i else states)
         length = mask.sum(-1)
-        last = states[torch.arange(len(states), device=states.device), (length - 1).clamp_min(0)]
+        last = states[text, (length - 1).clamp_min(0)]
         return self.head(last * (length > 0).unsqueeze(-1))

@@ -22,6 +22,7 @@ __all__ = [
     "LEVELS",
     "RHOS",
     "SEVERITIES",
+    "at_once",
     "fit",
     "look",
     "noises",
@@ -37,6 +38,7 @@ SEVERITIES = (1, 2)  # Fig. 21 and 20
 NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
 FINER = 5  # times as many triples at the end, under V's own noise
 _BATCH = {"cpu": 1024, "cuda": 4096}
+_NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a network makes thirty times as many numbers of them
 _CHECKED = 32  # forwards that a look at given clean outputs takes
 
 
@@ -44,8 +46,13 @@ def told(name: str, found: Estimate) -> dict[str, float]:
     return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
+def at_once(x: Tensor) -> int:
+    """How many of these images go through a model together."""
+    return max(min(_BATCH[x.device.type], _NUMBERS // x[0].numel()), 1)
+
+
 def outputs(model: Callable[[Any], Any], x: Tensor) -> Tensor:
-    return measures.outputs_of(model, x, _BATCH[x.device.type])
+    return measures.outputs_of(model, x, at_once(x))
 
 
 def fit(name: str, clean: Tensor, labels: Tensor) -> dict[str, float]:
@@ -57,7 +64,7 @@ def fit(name: str, clean: Tensor, labels: Tensor) -> dict[str, float]:
 def sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times: int = 1) -> Estimate:
     """From so many triples of each image, a token and a noise drawn at random."""
     budget = times * len(x) + min(_CHECKED, len(x))
-    return measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=_BATCH[x.device.type])
+    return measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=at_once(x))
 
 
 def look(

@@ -152,6 +152,7 @@ def run_all(specs: Sequence[Spec], folder: Path | None) -> list[list[dict[str, A
             keep=max(steps[-1] // 10, 1),
             until=knows_all(specs[0]),
             progress=progress,
+            compile=device.type == "cuda",  # hundreds of kernels so small that each is mostly its launch
         )
     if any(each.stopped == "interrupted" for each in made):
         raise KeyboardInterrupt
