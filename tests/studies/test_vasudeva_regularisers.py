@@ -27,6 +27,7 @@ from teeter.studies.vasudeva2025.regularisers import (
     unframed,
 )
 from teeter.studies.vasudeva2025.vision import FAMILIES
+from teeter.train import Diverged
 
 CLEAN = {"penalty": (0.80, 0.79, 0.75), "noise": (0.80, 0.78, 0.74), "decay": (0.81, 0.79, 0.70)}
 BASE = {"penalty": 0.55, "noise": 0.50, "decay": 0.50, "none": 0.50}  # accuracy on corrupted images
@@ -81,6 +82,26 @@ def test_levels_are_what_both_reach_and_is_worth_it():
     assert len(levels([0.80, 0.79], [0.78, 0.70], 0.8)) == 0
     assert len(levels([0.70, 0.60], [0.70, 0.60], 0.8)) == 0  # both, but at too much of a loss
     assert set(levels([0.82, 0.78], [0.80], 0.8)) == {0.8}
+
+
+def test_a_run_that_diverged_counts_nowhere(monkeypatch):
+    def fails(*given, **more):
+        raise Diverged("no number", [])
+
+    monkeypatch.setattr(regularisers, "train", fails)
+    rows = regularisers.run(SMOKE[0])
+    assert rows == [{"about": "fate", "fate": "diverged"}]
+    table, own = made(wobble=0.0), dict(strength=2, seed=0, data="fashion-mnist", **rows[0])
+    lost = {"penalty 2 0", *(f"noise {strength} 1" for strength in range(3)), "none 0 2"}
+    ended = pd.DataFrame([{**own, "run": run, "method": run.split()[0], "seed": int(run[-1])} for run in lost])
+    table = pd.concat([table[~table["run"].isin(lost)], ended], ignore_index=True)
+    found = outcomes(table)
+    assert not lost & set(found.index)
+    assert [len(differences(found, other, "shop")) for other in ("noise", "decay", "none")] == [2, 3, 3]
+    assert differences(found, "decay", "severity 2") == pytest.approx([0.05] * 3)
+    claims = {claim.claim: claim for claim in regularisers.CLAIMS if "share of seeds" in claim.claim}
+    assert [claim.judge(table).estimate.value for claim in claims.values()] == [0.5, 0.75, 0.75]
+    assert "<svg" in svg(lambda: regularisers.figure(table), "a")
 
 
 def test_differences_are_taken_at_equal_clean_accuracy():

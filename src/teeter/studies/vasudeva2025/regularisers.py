@@ -36,7 +36,7 @@ from teeter.studies.vasudeva2025.looks import DRAWS, RHOS, SEVERITIES, told
 from teeter.studies.vasudeva2025.over_epochs import Measured, above, logs
 from teeter.studies.vasudeva2025.settings import SETTINGS, TINY, scaled
 from teeter.studies.vasudeva2025.vision import FAMILIES, ends, of
-from teeter.train import Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
+from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, measures, shuffled, train
 from teeter.train.state import own_randomness
 
 if TYPE_CHECKING:
@@ -160,17 +160,20 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
     noisy = partial(add_noise, perturbation=InputNoise(spec.strength)) if spec.method == "noise" else None
     penalty = SensitivityPenalty(noise, spec.strength, seed=spec.seed, recorded=True)
     with bar() as progress:
-        made = train(
-            model_of(spec).to(device),
-            shuffled(x, y, spec.batch, spec.seed, augment=noisy),
-            recipe,
-            measures=what,
-            every=[each * epoch for each in range(0, spec.epochs, max(spec.epochs // 2, 1))],
-            penalty=penalty if spec.method == "penalty" else None,
-            progress=progress,
-            seed=spec.seed,
-            record=True,
-        )
+        try:
+            made = train(
+                model_of(spec).to(device),
+                shuffled(x, y, spec.batch, spec.seed, augment=noisy),
+                recipe,
+                measures=what,
+                every=[each * epoch for each in range(0, spec.epochs, max(spec.epochs // 2, 1))],
+                penalty=penalty if spec.method == "penalty" else None,
+                progress=progress,
+                seed=spec.seed,
+                record=True,
+            )
+        except Diverged:  # a path may end before its largest strength
+            return [{"about": "fate", "fate": "diverged"}]
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
     kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
@@ -236,10 +239,11 @@ def differences(found: pd.DataFrame, other: str, column: str) -> list[float]:
     """Of every seed in which they share a clean accuracy: by how much the penalty has more of it than the other."""
     each = []
     for _, runs in found.groupby("seed"):
-        (plain,) = of(runs, method="none")["test_accuracy"]
-        paths = [of(runs, method=method) for method in ("penalty", other)]
+        plain, *paths = (of(runs, method=method) for method in ("none", "penalty", other))
+        if any(path.empty for path in (plain, *paths)):  # all of it diverged
+            continue
         (ours, theirs), (a, b) = ([path[name].tolist() for path in paths] for name in ("test_accuracy", column))
-        places = levels(ours, theirs, plain)
+        places = levels(ours, theirs, plain["test_accuracy"].item())
         if len(places):
             each.append(float(np.mean([on_path(ours, a, at) - on_path(theirs, b, at) for at in places])))
     return each
@@ -271,7 +275,7 @@ def _compared(other: str, column: str) -> Measured:
 def _sharing(other: str) -> Measured:
     def measured(table: pd.DataFrame) -> Estimate:
         found = outcomes(table)
-        seeds, shared = len(set(found["seed"])), len(differences(found, other, "sensitivity"))
+        seeds, shared = len(set(table["seed"])), len(differences(found, other, "sensitivity"))
         return share([True] * shared + [False] * (seeds - shared))
 
     return measured
@@ -311,6 +315,7 @@ DEPARTURES = [
     "frame and three equal colours, and of the corrupted image it is the green inside the frame that is tested on.",
     "Noise on images is of the kind that three of the fifteen corruptions are, and the penalty's is of the kind that "
     "sensitivity is measured with: accuracy is also compared without that family, and sensitivity is no neutral judge.",
+    "A run whose loss or weights are no longer finite counts nowhere: a path ends before it.",
     "Weight decay is on all weights, those of LayerNorm and biases too, as torch has it.",
     "ShOp is that of `flatness`, on a third as many training images as sensitivity has triples of image, patch and "
     "noise: as many as there are training images, up to 10,000.",
