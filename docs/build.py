@@ -17,10 +17,9 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 LOOP = json.loads(max((DOCS.parent / "benchmarks/results").glob("*-training-h200.json")).read_text())
 
-SMALLER = (
-    "The paper's own settings have not been run yet. This is a smaller experiment of the same kind, and so are its "
-    "verdicts: a paper that is not reproduced here is not refuted."
-)
+ELSEWHERE = {"vasudeva2025/svhn"}  # on data that we do not have: smaller tiers stand in with other images
+NOT_YET = "The paper's own settings have not been run yet."
+SMALLER = "a smaller experiment of the same kind: what it does not reproduce, it does not refute."
 
 
 def study_page(outcome: Outcome) -> str:
@@ -34,7 +33,7 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
-        *([] if outcome.tier == "paper" else [f"**{SMALLER}**", ""]),
+        *([] if outcome.tier == "paper" else [f"**{NOT_YET} This is {SMALLER}{other_data(outcome)}**", ""]),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",
@@ -45,6 +44,14 @@ def study_page(outcome: Outcome) -> str:
         lines.append(f"| {' | '.join(cells)} | {MARKS[judgement.verdict]} {judgement.verdict} |")
     lines += ["", "## Where paper and measurement part", "", *(f"- {text}" for text in study.departures), ""]
     return "\n".join(lines)
+
+
+def other_data(outcome: Outcome) -> str:
+    """The data where they are not the paper's."""
+    here, there = (
+        {getattr(spec, "data", "") for spec in outcome.study.tiers[tier]} for tier in (outcome.tier, "paper")
+    )
+    return f" It is on `{'`, `'.join(sorted(here))}` ([data](../data.md))." if here - there else ""
 
 
 def spent(outcome: Outcome) -> str:
@@ -81,7 +88,7 @@ def index(outcomes: list[Outcome]) -> str:
     lines = ["# Both papers, rerun", ""]
     for words, some in (
         ("With the papers' own settings:", [each for each in outcomes if each.tier == "paper"]),
-        (f"At a smaller scale. {SMALLER}", [each for each in outcomes if each.tier != "paper"]),
+        (f"{NOT_YET} Each of these is {SMALLER}", [each for each in outcomes if each.tier != "paper"]),
     ):
         if some:
             lines += [words, "", "| study | rerun of | verdicts | what it took |", "|---|---|---|---|"]
@@ -103,7 +110,7 @@ def slug(name: str) -> str:
 def main() -> None:
     store, outcomes = Store(RESULTS), []
     for name, study in STUDIES.items():
-        outcome = study.best(store)
+        outcome = None if name in ELSEWHERE else study.best(store)
         if outcome is None:
             print(f"results/ holds no complete tier of {name}: no page")
             continue
