@@ -17,9 +17,9 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 LOOP = json.loads(max((DOCS.parent / "benchmarks/results").glob("*-training-h200.json")).read_text())
 
-ELSEWHERE = {"vasudeva2025/svhn"}  # on data that we do not have: smaller tiers stand in with other images
-NOT_YET = "The paper's own settings have not been run yet."
-SMALLER = "a smaller experiment of the same kind: what it does not reproduce, it does not refute."
+ELSEWHERE = {"vasudeva2025/svhn"}  # our runs say nothing of it: its small tier is part of that of `cifar10`
+NOT_RUN = "The paper tier has not been run here."
+SMALLER = "a smaller experiment of the same kind, and the verdicts, either way, are on that."
 
 
 def study_page(outcome: Outcome) -> str:
@@ -33,7 +33,11 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
-        *([] if outcome.tier == "paper" else [f"**{NOT_YET} This is {SMALLER}{other_data(outcome)}**", ""]),
+        *(
+            []
+            if outcome.tier == "paper"
+            else [f"**The paper tier has not been run here. This is {SMALLER}{other_data(outcome)}**", ""]
+        ),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",
@@ -42,7 +46,9 @@ def study_page(outcome: Outcome) -> str:
     for judgement in outcome.judgements:
         cells = [judgement.claim.claim, number(judgement.claim.published), *measured(judgement.estimate)]
         lines.append(f"| {' | '.join(cells)} | {MARKS[judgement.verdict]} {judgement.verdict} |")
-    lines += ["", "## Where paper and measurement part", "", *(f"- {text}" for text in study.departures), ""]
+    lines += ["", "## Where paper and measurement part", ""]
+    lines += [] if outcome.tier == "paper" else ["Of the paper tier, where no other is named.", ""]
+    lines += [*(f"- {text}" for text in study.departures), ""]
     return "\n".join(lines)
 
 
@@ -87,8 +93,11 @@ def index(outcomes: list[Outcome]) -> str:
     """A line a study, those with the papers' own settings first."""
     lines = ["# Both papers, rerun", ""]
     for words, some in (
-        ("With the papers' own settings:", [each for each in outcomes if each.tier == "paper"]),
-        (f"{NOT_YET} Each of these is {SMALLER}", [each for each in outcomes if each.tier != "paper"]),
+        ("At the paper tier:", [each for each in outcomes if each.tier == "paper"]),
+        (
+            f"Those whose paper tier has not been run here: each is {SMALLER}",
+            [each for each in outcomes if each.tier != "paper"],
+        ),
     ):
         if some:
             lines += [words, "", "| study | rerun of | verdicts | what it took |", "|---|---|---|---|"]

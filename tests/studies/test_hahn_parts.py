@@ -112,7 +112,8 @@ def test_rows_of_a_run_and_of_one_that_diverges(tmp_path):
     (again,) = study.run(specs[1])
     assert again["sharpness_endless"] == pytest.approx(good["sharpness_endless"], rel=1e-3)
     alone = pd.DataFrame([{**asdict(specs[0]), **bad}])
-    assert {claim.judge(alone).verdict for claim in study.CLAIMS} == {"undecided"}
+    verdicts = Counter(claim.judge(alone).verdict for claim in study.CLAIMS)
+    assert verdicts == {"undecided": len(study.CLAIMS) - 1, "not run at this tier": 1}  # of longer inputs
     study.figure(alone).savefig("/dev/null", format="png")
 
 

@@ -16,12 +16,15 @@ from teeter.train import (
     Recipe,
     bit_streams,
     measures,
+    pieces,
     shuffled,
     train,
     train_many,
     train_stack,
 )
+from teeter.train import stack as stacks
 from teeter.train.many import fitting
+from teeter.train.pieces import copies
 from teeter.train.rows import measured, measured_stack
 from teeter.train.stack import Stack, Stacked
 from teeter.train.state import weights_of
@@ -127,6 +130,7 @@ def test_compiled_and_in_fewer_bits():
 
 
 FUNCTIONS = [cube.parity, cube.majority, cube.first, cube.majority]
+BATCH = 256  # which is cut into pieces, see train/pieces.py
 RATES, DECAYS = (1e-2, 3e-3, 1e-3, 5e-3), (0.0, 0.1, 0.5, 0.01)
 
 
@@ -136,13 +140,13 @@ def encoders():
 
 
 def recipes(**more):
-    each = Recipe(60, 32, **more)
+    each = Recipe(60, BATCH, **more)
     return [replace(each, rate=rate, weight_decay=decay) for rate, decay in zip(RATES, DECAYS, strict=True)]
 
 
-def stack(killed_at=None, folder=None, until=None, compile=False, **more):
-    """Four encoders, each with its own function, rate and weight decay; rows after 20, 40 and 60 steps."""
-    stream = bit_streams(FUNCTIONS, 6, 32, range(4), DEVICE, torch.float64)
+def stack(killed_at=None, folder=None, until=None, compile=False, make=encoders, **more):
+    """Four models, each with its own function, rate and weight decay; rows after 20, 40 and 60 steps."""
+    stream = bit_streams(FUNCTIONS, 6, BATCH, range(4), DEVICE, torch.float64)
 
     def watched(step):
         if step == killed_at:
@@ -150,12 +154,12 @@ def stack(killed_at=None, folder=None, until=None, compile=False, **more):
         return stream(step)
 
     how = dict(every=20, folder=folder, keep=7, until=until, compile=compile)
-    return train_stack(encoders(), watched, recipes(**more), **how)
+    return train_stack(make(), watched, recipes(**more), **how)
 
 
-def alone(k, steps=60, **more):
-    stream = BitStream(FUNCTIONS[k], 6, 32, seed=k, device=DEVICE, dtype=torch.float64)
-    return train(encoders()[k], stream, replace(recipes(**more)[k], steps=steps), every=20)
+def alone(k, steps=60, make=encoders, **more):
+    stream = BitStream(FUNCTIONS[k], 6, BATCH, seed=k, device=DEVICE, dtype=torch.float64)
+    return train(make()[k], stream, replace(recipes(**more)[k], steps=steps), every=20)
 
 
 def same(one, other, atol=1e-9):
@@ -179,6 +183,25 @@ def test_a_recorded_stack_trains_each_model_as_if_alone(more):
     for k, made in enumerate(stack(**more)):
         assert (made.stopped, made.steps) == ("done", 60)
         same(made, alone(k, **more))
+
+
+def plain_models():
+    torch.manual_seed(0)
+    parts = [(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1), nn.Flatten(0)) for _ in FUNCTIONS]
+    return [nn.Sequential(*each).to(DEVICE, torch.float64) for each in parts]
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.parametrize("make", [encoders, plain_models])
+@pytest.mark.parametrize("compile", [False, True])
+def test_batches_in_pieces_train_each_model_as_if_alone(make, compile, monkeypatch):
+    counts = []
+    if not compile:  # which would not look into the list
+        for module in (pieces, stacks):
+            monkeypatch.setattr(module, "copies", lambda part, count: counts.append(count) or copies(part, count))
+    for k, made in enumerate(stack(make=make, compile=compile)):
+        same(made, alone(k, make=make), atol=1e-7 if compile else 1e-9)
+    assert compile or max(counts) > 1
 
 
 def test_a_stack_is_recorded_once(monkeypatch):
@@ -328,7 +351,7 @@ def test_measures_of_many_models_take_little_memory():
 
 def test_rows_of_a_recorded_stack_resume(tmp_path):
     x = cube.points(6).to(DEVICE, torch.float64)
-    stream = bit_streams(FUNCTIONS, 6, 32, range(4), DEVICE, torch.float64)
+    stream = bit_streams(FUNCTIONS, 6, BATCH, range(4), DEVICE, torch.float64)
 
     def run(measure, folder=None, killed_at=None):
         def watched(step):

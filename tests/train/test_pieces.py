@@ -1,8 +1,11 @@
 """Batches that are cut give the same answers and gradients."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from teeter.errors import InputError
 from teeter.models import MODELS, Encoder
@@ -24,6 +27,7 @@ def counts(monkeypatch):
         monkeypatch.setattr(module, "differentiated_on_gpu", lambda x: torch.is_grad_enabled())
         monkeypatch.setattr(module, "copies", kept)
     monkeypatch.setattr(pieces, "_ROWS", 8)
+    monkeypatch.setattr(stack, "_NUMBERS", 8)
     return found
 
 
@@ -56,8 +60,8 @@ def test_answers_and_gradients_are_those_in_one_piece(make, batch, counts, monke
         monkeypatch.setattr(module, "differentiated_on_gpu", lambda x: False)
     whole = answers_and_gradients(make, inputs)
     for ours, theirs in zip(cut, whole, strict=True):
-        if theirs is not None:
-            assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-11)
+        assert (ours is None) == (theirs is None)
+        assert theirs is None or torch.allclose(ours, theirs, rtol=1e-9, atol=1e-11)
 
 
 def test_large_models_are_not_copied(counts):
@@ -81,7 +85,24 @@ def test_a_model_that_looks_at_the_whole_batch_is_found(counts):
         Stack([Centred()]).check(inputs, torch.zeros(1, 64))
 
 
-def test_evaluation_is_in_one_piece(counts):
+def test_only_what_is_differentiated_on_a_gpu_is_cut():
+    there = cast(Tensor, SimpleNamespace(is_cuda=True))
+    assert pieces.differentiated_on_gpu(there)
+    assert not pieces.differentiated_on_gpu(torch.ones(1))
     with torch.no_grad():
-        Stack([Encoder(length=6, dim=16)])(torch.ones(1, 64, 6))
-    assert not counts or set(counts) == {1}
+        assert not pieces.differentiated_on_gpu(there)
+
+
+def test_a_stack_that_shrinks_is_not_cut_where_it_was_not_checked(counts):
+    """The fewer models, the more pieces: what is checked is the most."""
+    models = [nn.Sequential(nn.Linear(64, 4), nn.BatchNorm1d(4, track_running_stats=False)) for _ in range(300)]
+    inputs = torch.randn(300, 64, 64)
+    stack = Stack(models)
+    stack(inputs)
+    assert set(counts) <= {1}
+    with pytest.raises(InputError, match="train it alone"):
+        stack.check(inputs, torch.zeros(300, 64))
+
+
+def test_an_empty_batch():
+    assert pieces.product(torch.ones(2, 0, 3), torch.ones(2, 3, 4)).shape == (2, 0, 4)

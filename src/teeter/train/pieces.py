@@ -1,9 +1,10 @@
 """Sums over very many rows, cut into pieces that a GPU adds up side by side.
 
-The gradient of a weight matrix is a product over all rows of a batch, and torch's batched product gives a GPU one block
-of work for every tile of 64 x 64 of every model's matrix, however many rows there are. A few small models so leave most
-of it idle: three encoder-decoders of dimension 32 at 320 bits spent two fifths of a step in such products, on 3 of 132
-processors. Where a model is copied, each copy takes a part of its rows, and torch adds the copies' gradients up.
+The gradient of a weight matrix is a product over all rows of a batch. Batched products, as cuBLAS makes them, give each
+tile of a model's matrix to one block of a GPU, however many rows there are, so that a few small models leave most of it
+idle: of three encoder-decoders of dimension 32 at 320 bits, such products took 12 of the 29 ms of a step, and adding up
+the gradients of embeddings 9 (one H200, torch 2.11, 2026-11-16). Where a model is copied, each copy takes a part of its
+rows, and torch adds the copies' gradients up.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def product(x: Tensor, matrices: Tensor) -> Tensor:
         tiles = math.prod(math.ceil(size / _TILE) for size in matrices.shape[1:])
         count = pieces(rows.shape[1], len(matrices) * tiles, _ROWS)
     cut = rows.unflatten(1, (count, -1)).flatten(0, 1)
-    return torch.bmm(cut, copies(matrices, count)).view(*x.shape[:-1], -1)
+    return torch.bmm(cut, copies(matrices, count)).view(*x.shape[:-1], matrices.shape[-1])
 
 
 def differentiated_on_gpu(x: Tensor) -> bool:

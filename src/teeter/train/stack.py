@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ __all__ = ["Stack", "Stacked", "cut_answers", "flattened", "places", "plain_answ
 
 Weights = dict[str, Tensor]
 
-_STRINGS, _COPIED = 4, 1 << 16  # the least of a piece of a batch; numbers that a block of a GPU copies in no time
+_NUMBERS, _COPIED = 256, 1 << 16  # the least that a piece of a batch holds; what a block of a GPU copies in no time
 _LINE = 32  # numbers; matrix products are slow on weights that do not begin where a line of memory does
 
 
@@ -119,13 +120,14 @@ class Stack(Stacked):
         if not (isinstance(inputs, Tensor) and len(inputs) == len(targets) == len(self)):
             raise InputError(f"a stack of {len(self)} reads one tensor with a batch for each, and as many targets")
         alone = self.put(0, copy.deepcopy(self.shape)).eval()
+        first = Stacked(self.shape, {name: part.detach()[:1] for name, part in self.weights.items()}, self.fast)
         own = alone(inputs[0])
         own = getattr(own, "logits", own)
         modes = [(part, part.training) for part in self.shape.modules()]  # parts may stay in evaluation mode
         self.shape.eval()  # both without dropout
         try:
-            with torch.enable_grad():  # as in training, where batches may be cut into pieces
-                mine = self(inputs)[0].detach()
+            with torch.enable_grad():  # as in training: its batch is cut, and of one model into the most pieces
+                mine = first(inputs[:1])[0].detach()
         finally:
             for part, mode in modes:
                 part.training = mode
@@ -170,11 +172,12 @@ def plain_answers(shape: nn.Module, weights: Weights, inputs: Any, shared: bool 
 
 
 def cut_answers(shape: nn.Module, weights: Weights, inputs: Any) -> Tensor:
-    """The same, the batches cut into pieces where that is quicker to differentiate."""
+    """The same, with batches cut into pieces for the sake of their gradients (`pieces`)."""
     count = 1
     if isinstance(inputs, Tensor) and differentiated_on_gpu(inputs):
         size = sum(part.numel() for part in weights.values())
-        count = pieces(inputs.shape[1], max(len(inputs), size // _COPIED), least=_STRINGS)
+        least = max(math.ceil(_NUMBERS / inputs[0, 0].numel()), 4)  # of its inputs
+        count = pieces(inputs.shape[1], max(len(inputs), size // _COPIED), least)
     if count == 1:
         return plain_answers(shape, weights, inputs)
     cut = inputs.unflatten(1, (count, -1)).flatten(0, 1)

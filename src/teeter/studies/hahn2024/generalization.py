@@ -30,7 +30,7 @@ from teeter.measure.stacked import stacked_norm
 from teeter.runs import Together
 from teeter.studies.devices import ARITHMETIC, device_here
 from teeter.studies.hahn2024.learning import CONVERGED, POSITIONS, VARIANTS, Learner, model_of, worth_compiling
-from teeter.studies.hahn2024.lengths import SHARPNESS
+from teeter.studies.hahn2024.lengths import SHARPNESS, of_variant
 from teeter.studies.hahn2024.nudged import answers, changes
 from teeter.studies.over_runs import POSITIVE, average, mean, unknown
 from teeter.studies.study import Claim, Study
@@ -237,10 +237,6 @@ def alike(table: pd.DataFrame, column: str) -> Estimate:
     return mean((rows[f"train_{column}"] / rows[column]).groupby(rows.function).mean(), POSITIVE)
 
 
-def _of(variant: str, measure: Callable[[pd.DataFrame], Estimate]) -> Callable[[pd.DataFrame], Estimate]:
-    return lambda table: measure(table.loc[table.variant == variant])
-
-
 def stated(column: str) -> list[tuple[str, Callable[[pd.DataFrame], Estimate], float]]:
     """What the paper states, sharpness being this column, and with which tolerance."""
     return [
@@ -255,7 +251,7 @@ def stated(column: str) -> list[tuple[str, Callable[[pd.DataFrame], Estimate], f
 # The paper states these without numbers. That something is lower on average is to hold at every training size, a share
 # of 1; "almost the same" is a ratio within 10 %.
 CLAIMS = [
-    Claim(f"{claim} ({variant})", 1, _of(variant, measure), tolerance, resolution=0.1)
+    Claim(f"{claim} ({variant})", 1, of_variant(variant, measure), tolerance, resolution=0.1)
     for variant, column in SHARPNESS.items()
     for claim, measure, tolerance in stated(column)
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "discarded",
     "final_row",
     "level",
+    "of_variant",
     "points",
     "ratio",
     "rises",
@@ -38,6 +39,16 @@ __all__ = [
 Measured: TypeAlias = "Callable[[pd.DataFrame], Estimate | None]"
 
 SHARPNESS = {"text": "sharpness", "released": "sharpness_released"}  # which column either variant is judged by
+
+
+def of_variant(variant: str, measure: Measured) -> Measured:
+    """A measure of the runs of one variant, which a tier may not have."""
+
+    def of_those(table: pd.DataFrame) -> Estimate | None:
+        here = table.loc[table["variant"] == variant]
+        return None if here.empty else measure(here)
+
+    return of_those
 
 
 def run(spec: Learner) -> list[dict[str, Any]]:

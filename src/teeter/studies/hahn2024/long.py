@@ -72,7 +72,7 @@ DEPARTURES = [
     "Table 1; we take its 128 for both variants, and five runs each. The model of the released code has all lengths up "
     "to 138 and every second of the longer ones.",
     "MEAN varies little on long inputs: the constant 1/2 has an error of 1/(4n), which is below the 1e-3 that counts "
-    "as converged from n = 250 on. Half of MEAN's lengths therefore discard nothing, not even a network that ignores "
+    "as converged from n = 250 on. From there on, MEAN's lengths discard nothing, not even a network that ignores "
     "its input; the column `unexplained` is the error over that of the best constant.",
     "'Little discernible dependency' is judged by the correlation of sharpness and length, which is to lie within "
     "0.3 of 0: length then explains less than a tenth of the variance. 'Does increase' is judged by the interval of "

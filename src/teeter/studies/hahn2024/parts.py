@@ -187,10 +187,12 @@ def slope(function: str, column: str) -> Callable[[pd.DataFrame], Estimate]:
     return lambda table: over_runs.slope(*lengths.points(table, function, VARIANT, column))
 
 
-def head_share(function: str, shortest: int = 0) -> Callable[[pd.DataFrame], Estimate]:
+def head_share(function: str, shortest: int = 0) -> lengths.Measured:
     """How much of a run's sharpness is the head's, both of endless draws; the mean over runs."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        if max(table["n"]) < shortest:
+            return None
         n, head = lengths.points(table, function, VARIANT, "sharpness_head_endless")
         _, every = lengths.points(table, function, VARIANT, "sharpness_endless")
         return over_runs.mean((head / every)[n >= shortest], (0.0, 1.0))

@@ -27,7 +27,7 @@ from teeter.runs.execute import Rows
 from teeter.studies.devices import device_here
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, stream_of, together
 from teeter.studies.hahn2024.length_generalization import AtLengths
-from teeter.studies.hahn2024.lengths import final_row
+from teeter.studies.hahn2024.lengths import Measured, final_row
 from teeter.studies.over_runs import mean, share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Stream, Trained
@@ -109,12 +109,13 @@ def _runs(table: pd.DataFrame, name: str, variant: str) -> pd.DataFrame:
     return table.loc[(table["function"] == name) & (table["variant"] == variant)]
 
 
-def fitted(name: str, variant: str, least: int = 0) -> Callable[[pd.DataFrame], Estimate]:
+def fitted(name: str, variant: str, least: int = 0) -> Measured:
     """The share of runs that converge, from a length on."""
 
-    def measure(table: pd.DataFrame) -> Estimate:
+    def measure(table: pd.DataFrame) -> Estimate | None:
         here = _runs(table, name, variant)
-        return share(here.loc[here["n"] >= least, "converged"].to_numpy(dtype=bool))
+        kept = here.loc[here["n"] >= least, "converged"].to_numpy(dtype=bool)
+        return share(kept) if len(kept) else None
 
     return measure
 

@@ -31,7 +31,7 @@ from teeter.models import MODELS
 from teeter.runs import Together
 from teeter.studies.devices import ARITHMETIC, device_here
 from teeter.studies.hahn2024.learning import CONVERGED, POSITIONS, VARIANTS, worth_compiling
-from teeter.studies.hahn2024.lengths import SHARPNESS
+from teeter.studies.hahn2024.lengths import SHARPNESS, of_variant
 from teeter.studies.hahn2024.nudged import answers, changes
 from teeter.studies.over_runs import FAR, correlation, mean, slope
 from teeter.studies.study import Claim, Study
@@ -248,10 +248,6 @@ def right_steps(table: pd.DataFrame) -> Estimate:
     return mean(table.own_accuracy.astype(float).fillna(0.0), (0.0, 1.0))
 
 
-def _of(variant: str, measure: Callable[[pd.DataFrame], Estimate]) -> Callable[[pd.DataFrame], Estimate]:
-    return lambda table: measure(table.loc[table.variant == variant])
-
-
 # The paper gives no numbers here. For PARITY, Theorem 7's O(1) is 2: x_i and t_{i-1}. "Low" is a tenth of what PARITY
 # has without a scratchpad at n = 30, which is about 1, and "no clear increase" a slope below a hundredth of its 5e-2
 # and a correlation below 1/2.
@@ -262,27 +258,29 @@ CLAIMS = [
         Claim(
             f"share of steps right, reading its own ({variant})",
             1,
-            _of(variant, right_steps),
+            of_variant(variant, right_steps),
             tolerance=0.001,
             resolution=0.01,
         ),
-        Claim(f"slope of sharpness in n ({variant})", 0, _of(variant, rise_of(column)), 5e-4, strict=True),
-        Claim(f"Pearson r of sharpness and n ({variant})", 0, _of(variant, goes_with(column)), 0.5, strict=True),
+        Claim(f"slope of sharpness in n ({variant})", 0, of_variant(variant, rise_of(column)), 5e-4, strict=True),
+        Claim(f"Pearson r of sharpness and n ({variant})", 0, of_variant(variant, goes_with(column)), 0.5, strict=True),
         Claim(
             f"sharpness at the longest n ({variant})",
             0,
-            _of(variant, mean_of(column, longest=True)),
+            of_variant(variant, mean_of(column, longest=True)),
             tolerance=0.1,
             strict=True,
         ),
         Claim(
             f"sensitivity of the last step ({variant})",
             2,
-            _of(variant, mean_of("sensitivity_last")),
+            of_variant(variant, mean_of("sensitivity_last")),
             tolerance=0.02,
             resolution=0.1,
         ),
-        Claim(f"slope of that in n ({variant})", 0, _of(variant, rise_of("sensitivity_last")), 1e-3, strict=True),
+        Claim(
+            f"slope of that in n ({variant})", 0, of_variant(variant, rise_of("sensitivity_last")), 1e-3, strict=True
+        ),
     )
 ]
 

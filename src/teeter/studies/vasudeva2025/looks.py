@@ -38,7 +38,7 @@ SEVERITIES = (1, 2)  # Fig. 21 and 20
 NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
 FINER = 5  # times as many triples at the end, under V's own noise
 _BATCH = {"cpu": 1024, "cuda": 4096}
-_NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a network makes thirty times as many numbers of them
+_NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a layer may make thirty times as many of them
 _CHECKED = 32  # forwards that a look at given clean outputs takes
 
 
