@@ -4,7 +4,9 @@ Imported only where Triton is. A program takes one input: its vectors (n, dim), 
 one after the other.
 """
 
-# pyright: reportMissingImports=false, reportIndexIssue=false
+# Triton's language has only the looks of Python, and torch comes with Triton on some machines alone.
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportReturnType=false
 
 from __future__ import annotations
 
