@@ -34,13 +34,17 @@ def test_declaration(study):
     assert len(set(names)) == len(names)
 
 
+LONGER = {"hahn2024/parts", "hahn2024/recurrent"}
+
+
 @ALL
 def test_smoke(study, stores):
     store, other = stores
     outcome = study.execute("smoke", store)
     assert len(outcome.provenance) == len(study.specs("smoke"))
     data = [{getattr(spec, "data", "") for spec in study.specs(tier)} for tier in ("smoke", "paper")]
-    unlike = {"not run at this tier"} if data[0] != data[1] else set()  # V's numbers are about V's images
+    # V's numbers are about V's images, and some of ours about longer inputs.
+    unlike = {"not run at this tier"} if data[0] != data[1] or study.name in LONGER else set()
     assert {j.verdict for j in outcome.judgements} <= {"reproduced", "not reproduced", "undecided"} | unlike
     assert "<svg" in svg(lambda: study.figure(outcome.table), study.name)  # not all can be drawn that can be made
     best = study.best(store)

@@ -71,7 +71,7 @@ def grid(functions: int, samples: int, sizes: Sequence[int], whole: int, **more:
 
 SIZES, SAMPLES = (128, 256, 512), 10
 QUICK: dict[str, Any] = dict(n=4, dim=8, batch=16, steps=20, rate=3e-3, refits=1)
-SMOKE = grid(2, 1, (4, 8), 1, **QUICK)
+SMOKE = grid(2, 1, (4, 8), 1, **QUICK) + grid(1, 1, (4, 8), 1, variant="released", **QUICK)
 SMALL = grid(5, 1, (8, 16, 32), 1, n=6, dim=32, batch=64, steps=250, rate=3e-3, refits=1)
 PAPER = grid(10, SAMPLES, SIZES, 2) + grid(10, 1, SIZES, 1, variant="released", refits=2)
 
