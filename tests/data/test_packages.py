@@ -40,7 +40,8 @@ def test_a_package_is_downloaded_once(kind, cache, client, tmp_path):
 def test_whoever_listens_hears_how_much_has_come(kind, cache, client, tmp_path, monkeypatch):
     archive = MADE[kind](CONTENT)
     half = len(archive) // 2
-    client(archive, f"head -c {half} {tmp_path}/served > numbers-1.0; sleep 0.5; cp {tmp_path}/served numbers-1.0")
+    served = f"{tmp_path}/served"
+    client(archive, f"head -c {half} {served} > numbers-1.0; sleep 0.5; tail -c +{half + 1} {served} >> numbers-1.0")
     monkeypatch.setattr(packages, "_LOOK", 0.05)
     said = []
     with listening(lambda *words: said.append(words)):
