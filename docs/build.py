@@ -33,11 +33,7 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
-        *(
-            []
-            if outcome.tier == "paper"
-            else [f"**The paper tier has not been run here. This is {SMALLER}{other_data(outcome)}**", ""]
-        ),
+        *([] if outcome.tier == "paper" else [f"**{NOT_RUN} This is {SMALLER}{other_data(outcome)}**", ""]),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",

@@ -14,7 +14,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["copies", "pieces", "product"]
+__all__ = ["copies", "differentiated_on_gpu", "pieces", "product"]
 
 _BLOCKS = 256  # at work at once; an H200 has 132 processors
 _TILE = 64
