@@ -11,14 +11,13 @@ from teeter import cube
 from teeter.report import cube_figure, save
 from teeter.report.words import MARKS, measured, number, tally
 from teeter.runs import Store, elapsed
-from teeter.studies import PAPERS, STUDIES, Outcome
+from teeter.studies import PAPERS, STUDIES, Outcome, Study
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 LOOP = json.loads(max((DOCS.parent / "benchmarks/results").glob("*-training-h200.json")).read_text())
 
 ELSEWHERE = {"vasudeva2025/svhn"}  # our runs say nothing of it: its small tier is part of that of `cifar10`
-NOT_RUN = "The paper tier has not been run here."
 SMALLER = "a smaller experiment of the same kind, and the verdicts, either way, are on that."
 
 
@@ -33,7 +32,7 @@ def study_page(outcome: Outcome) -> str:
         "",
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
-        *([] if outcome.tier == "paper" else [f"**{NOT_RUN} This is {SMALLER}{other_data(outcome)}**", ""]),
+        *([] if outcome.tier == "paper" else [f"**{so_far(study)} This is {SMALLER}{other_data(outcome)}**", ""]),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
         "",
         "| claim | published | measured | interval | verdict |",
@@ -46,6 +45,14 @@ def study_page(outcome: Outcome) -> str:
     lines += [] if outcome.tier == "paper" else ["Of the paper tier, where no other is named.", ""]
     lines += [*(f"- {text}" for text in study.departures), ""]
     return "\n".join(lines)
+
+
+def so_far(study: Study) -> str:
+    """What has been run of a paper tier that is not whole."""
+    there = len(study.outcome("paper", Store(RESULTS)).provenance)
+    if not there:
+        return "The paper tier has not been run here."
+    return f"Of the paper tier, {there} of {len(study.specs('paper'))} runs have been made, too few to judge it by."
 
 
 def other_data(outcome: Outcome) -> str:
@@ -91,7 +98,7 @@ def index(outcomes: list[Outcome]) -> str:
     for words, some in (
         ("At the paper tier:", [each for each in outcomes if each.tier == "paper"]),
         (
-            f"Those whose paper tier has not been run here: each is {SMALLER}",
+            f"Those whose paper tier has not been run here, or not to its end: each is {SMALLER}",
             [each for each in outcomes if each.tier != "paper"],
         ),
     ):

@@ -80,6 +80,7 @@ def study_run(
         float | None,
         typer.Option("--seconds", min=0, help="Begin nothing more once so many are over; the next call goes on."),
     ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Run a study, or what is left of it, and judge its claims. Safe to interrupt at any moment."""
@@ -90,7 +91,7 @@ def study_run(
     study = find(name)
     study.specs(tier)  # an unknown tier is an error before any work
     start = time.perf_counter()
-    outcome = _execute(study, tier, Store(store), within)
+    outcome = _execute(study, tier, Store(store), within, workers)
     seconds = round(time.perf_counter() - start, 3)
     done, of = len(outcome.provenance), len(study.specs(tier))
     if as_json:
@@ -182,10 +183,10 @@ def cite(
     print("\n\n".join(PAPERS[key].bibtex() for key in keys))
 
 
-def _execute(study: Study, tier: str, store: Store, seconds: float | None = None) -> Outcome:
+def _execute(study: Study, tier: str, store: Store, seconds: float | None = None, workers: int = 1) -> Outcome:
     store.prepare(study.home.name)  # a folder that cannot be written is an error before any work
     with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
-        return study.execute(tier, store, finished, seconds)
+        return study.execute(tier, store, finished, seconds, workers)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
 from teeter.runs.store import Run, Store
 
-__all__ = ["Rows", "Together", "execute"]
+__all__ = ["Rows", "Together", "execute", "missing_groups"]
 
 Rows: TypeAlias = Iterable[dict[str, Any]]
 
@@ -52,10 +52,10 @@ def execute(
     begin = time.perf_counter()
     store.prepare(study)
     keys = [digest(study, revision, spec) for spec in specs]
-    missing = [(key, spec) for key, spec in zip(keys, specs, strict=True) if not store.has(study, key)]
-    done = len(keys) - len(missing)
+    groups = missing_groups(store, study, keys, specs, together)
+    done = len(keys) - sum(map(len, groups))
     finished(done)
-    for group in _groups(missing, together):
+    for group in groups:
         if seconds is not None and time.perf_counter() - begin > seconds:
             break
         before, start = capture(), time.perf_counter()
@@ -78,12 +78,13 @@ def execute(
     return keys
 
 
-def _groups(missing: list[tuple[str, Any]], together: Together | None) -> Iterator[list[tuple[str, Any]]]:
-    """What is run at once, in the order of the first of each."""
+def missing_groups(
+    store: Store, study: str, keys: Sequence[str], specs: Sequence[Any], together: Together | None
+) -> list[list[tuple[str, Any]]]:
+    """The keys and specs that are not in the store, by what is run at once, in the order of the first of each."""
     found: dict[Hashable, list[tuple[str, Any]]] = {}
-    for key, spec in missing:
-        found.setdefault(key if together is None else together.key(spec), []).append((key, spec))
+    for key, spec in zip(keys, specs, strict=True):
+        if not store.has(study, key):
+            found.setdefault(key if together is None else together.key(spec), []).append((key, spec))
     size = 1 if together is None else together.most
-    for group in found.values():
-        for first in range(0, len(group), size):
-            yield group[first : first + size]
+    return [group[first : first + size] for group in found.values() for first in range(0, len(group), size)]

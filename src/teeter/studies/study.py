@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from teeter.errors import UnknownName
 from teeter.measure import Estimate
-from teeter.runs import Store, Together, digest, execute, tidy
+from teeter.runs import Store, Together, digest, execute, missing_groups, on_cores, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,10 +126,21 @@ class Study:
         store: Store,
         finished: Callable[[int], None] = lambda count: None,
         seconds: float | None = None,
+        workers: int = 1,
     ) -> Outcome:
-        """Run what the tier still lacks, then judge it. Once `seconds` are over, nothing more is begun."""
+        """Run what the tier still lacks, in so many processes, then judge it. Once `seconds` are over, nothing more is
+        begun. With more than one process it is run as the study that bears its name in `STUDIES`."""
         home, specs = self.home, self.specs(tier)
-        execute(store, home.name, home.revision, home.run, specs, finished, home.together, seconds)
+        if workers == 1:
+            execute(store, home.name, home.revision, home.run, specs, finished, home.together, seconds)
+        else:
+            store.prepare(home.name)
+            groups = missing_groups(store, home.name, self.keys(tier), specs, home.together)
+            there = len(specs) - sum(map(len, groups))
+            finished(there)
+            pieces = [[spec for _, spec in group] for group in groups]
+            work = partial(_execute_here, home.name, store.folder)
+            on_cores(work, pieces, workers, lambda count: finished(there + count), seconds)
         return self.outcome(tier, store)
 
     def outcome(self, tier: str, store: Store) -> Outcome:
@@ -146,3 +159,11 @@ class Study:
             if all(store.has(self.home.name, key) for key in self.keys(tier)):
                 return self.outcome(tier, store)
         return None
+
+
+def _execute_here(name: str, folder: Path, specs: Sequence[Any]) -> None:
+    """Some runs of a study, in a process of their own."""
+    from teeter.studies import find
+
+    study = find(name)
+    execute(Store(folder), study.name, study.revision, study.run, specs, together=study.together)
