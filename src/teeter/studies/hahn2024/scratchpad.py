@@ -65,8 +65,8 @@ SMOKE = [Spec(3, 0, **QUICK), Spec(5, 0, **QUICK), Spec(3, 0, "released", **QUIC
 SMALL = [Spec(n, seed, dim=16, batch=32, steps=400, rate=4e-3) for n in (4, 8, 12) for seed in range(2)]
 PAPER = [Spec(n, seed) for n in LENGTHS for seed in range(3)] + [
     Spec(n, seed, "released")
-    for n in LENGTHS[::2]
-    for seed in range(5)  # 25, to tell r = 0 from 1/2
+    for n in LENGTHS[:7:2]
+    for seed in range(6)  # 24, to tell r = 0 from 1/2
 ]
 
 STRINGS, FEW = 256, 32  # for accuracy and sharpness; for the sensitivity of steps, which needs one for every token
@@ -286,7 +286,8 @@ CLAIMS = [
 
 DEPARTURES = [
     "The text speaks of lengths around 300; the released settings have thirty from 4 to 1,024, ten runs each. "
-    "Attention over n places takes n^2: here are those lengths up to 320, three runs each.",
+    "Attention over n places takes n^2: here are those lengths up to 320, three runs each, and with the released "
+    "code's model every second of them up to 215, six runs each.",
     'Batches are of 128 strings in both variants, as in the released settings. The text has 1,024 (Table 1, "unless '
     'stated otherwise") and states nothing else here: for the variant of the text, 128 is our choice.',
     "The loss is the mean squared error over all steps with PARITY's own earlier ones as given, as in the released "
@@ -345,5 +346,5 @@ STUDY = Study(
     figure=figure,
     claims=CLAIMS,
     departures=DEPARTURES,
-    together=Together(key=kind_of, run=run_together, most=5),
+    together=Together(key=kind_of, run=run_together, most=6),
 )
