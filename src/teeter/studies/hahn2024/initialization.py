@@ -63,7 +63,7 @@ NAMES = {"encoder": "transformer", "lstm": "LSTM", "gru": "GRU", "mlp": "MLP"}
 EXACT = 12  # bits, of which all strings are looked at
 USUAL, LARGE = 1.0, 4.0  # scales: torch's own, and one at which all networks are far from linear
 _STRINGS = 2_000_000  # a seed that no model has
-_AT_ONCE = 4096  # strings
+_AT_ONCE = {"cuda": 4096, "cpu": 128}  # strings: what a processor holds near it
 
 
 def grid(lengths: list[int], scales: list[float], layers: list[int], dims: list[int], at: int, **more: int):
@@ -114,12 +114,12 @@ def run(spec: Spec) -> list[dict[str, Any]]:
 
 def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.device) -> dict[str, float]:
     """Both measures of a real function on the cube, and what surrounds them; a constant function has as_n = 0."""
-    exact = n <= EXACT
+    exact, at_once = n <= EXACT, _AT_ONCE[device.type]
     with torch.no_grad():
         x = _whole(n, device) if exact else bit_strings(n, strings, seed=_STRINGS, device=device)
         other = x.clone()
         other[:, -1] *= -1
-        output, flipped = (torch.cat([f(part) for part in each.split(_AT_ONCE)]).double() for each in (x, other))
+        output, flipped = (torch.cat([f(part) for part in each.split(at_once)]).double() for each in (x, other))
         last = (flipped - output).square().mean() / 4
     middle, mean, variance = output.median(), output.mean(), output.var(correction=0)
     found = {"variance": float(variance), "constant": float(output.sign().abs().sum() == output.sign().sum().abs())}
@@ -129,7 +129,7 @@ def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.
         flip = Estimate.exact(cube.average_sensitivity(_above(output, middle)))
         square = Estimate.exact(cube.average_sensitivity((output - mean) / variance.sqrt()))
     else:
-        how: dict[str, Any] = dict(perturbation=BitFlip(), budget=strings, batch=_AT_ONCE)  # one bit of each string
+        how: dict[str, Any] = dict(perturbation=BitFlip(), budget=strings, batch=at_once)  # one bit of each string
         flip = _times(n, sensitivity(lambda bits: _above(f(bits), middle), x, clean=_above(output, middle), **how))
         spread = (output - mean).square()
         doubt = 1.96 * float(spread.std() / variance) / len(x) ** 0.5  # of the variance, as a part of it
