@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from teeter import data, measure
 from teeter.measure import Estimate
-from teeter.perturb import InputNoise, PatchNoise, Perturbation
+from teeter.perturb import InputNoise, PatchNoise, PatchReplace, Perturbation
 from teeter.studies.vasudeva2025.scattered import ScatteredNoise
 from teeter.train import LOSSES, measures
 
@@ -85,16 +85,26 @@ def look(
 
 
 def noises(
-    model: nn.Module, x: Tensor, patch: int, sigma2: float, levels: Sequence[float] = LEVELS, whole: float | None = None
+    model: nn.Module,
+    x: Tensor,
+    patch: int,
+    sigma2: float,
+    levels: Sequence[float] = LEVELS,
+    whole: float | None = None,
+    replaced: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has it:
-    scattered, and multiplied by the variance in place of its root."""
+    scattered, and multiplied by the variance in place of its root. Where patches are `replaced`, also noise in place of
+    a patch, and in place of it that of another image."""
     kinds: list[tuple[str, float, Perturbation]] = [
         *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in levels),
         ("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)),
     ]
     if whole is not None:
         kinds.append(("whole", whole, InputNoise(whole)))
+    if replaced:
+        kinds.append(("replaced", sigma2, PatchReplace(patch, sigma2=sigma2)))
+        kinds.append(("exchanged", 0.0, PatchReplace(patch, source=x)))
     clean = outputs(model, x)
     for kind, variance, noise in kinds:
         times = FINER if (kind, variance) == ("patch", sigma2) else 1

@@ -1,14 +1,25 @@
 """Are transformers less sensitive than MLPs on digits?
 
 V appendix A.1 and Figure 13: a ViT with patches of 7 x 7 pixels and an MLP with one hidden layer tell digits below five
-from the others. A patch gets Gaussian noise; V does not give its variance here.
+from the others. A patch gets Gaussian noise; V does not give its variance here, and calls it "patch token replacement".
+So the trained models are also looked at under noise of other variances, and with a patch replaced: by noise, or by the
+same patch of another image.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from teeter.measure import Estimate
+from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
-from teeter.studies.vasudeva2025.over_epochs import above, beside, by_model
-from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, beside, logarithmic, logs
+from teeter.studies.vasudeva2025.settings import SETTINGS
+from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, ends, of, run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["STUDY"]
 
@@ -20,13 +31,37 @@ SMOKE = [Seen("digits", model, 0, rate, epochs=1, images=200) for model, rate in
 SMALL = [Seen("mnist", model, seed, rate, epochs=12, images=3000) for seed in range(3) for model, rate in RATES.items()]
 PAPER = [Seen("mnist", model, seed, rate, EPOCHS) for seed in range(SEEDS) for model, rate in RATES.items()]
 
+OTHER_VARIANCES = [each for each in SETTINGS["mnist"].levels if each != SETTINGS["mnist"].sigma2]
+REPLACED = {"replaced": "a patch of noise in its place", "exchanged": "the patch of another image in its place"}
+
+
+def at_the_end(noise: str, sigma2: float | None = None) -> Measured:
+    """log10 of the MLP's sensitivity to such noise over the ViT's, seed by seed, at the end of training; None where
+    nothing was measured under it."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        rows = of(table, data="mnist")
+        rows = of(rows, about="noise", noise=noise, **({} if sigma2 is None else {"sigma2": sigma2}))
+        if rows.empty:
+            return None
+        mlp, vit = (logs(of(rows, model=model).set_index("seed")["sensitivity"]) for model in RATES)
+        return mean((mlp - vit).dropna(), (-4.0, 4.0))
+
+    return measure
+
+
 CLAIMS = [
     above(
         "MLP over ViT at equal training accuracy: log10 of the ratio",
         0.1,
         4.0,
         beside({"model": "mlp-mnist"}, {"model": "vit-small-mnist"}, "mnist"),
-    )
+    ),
+    *(
+        above(f"The same at the end, noise of variance {sigma2:g}", 0.1, 4.0, at_the_end("patch", sigma2))
+        for sigma2 in OTHER_VARIANCES
+    ),
+    *(above(f"The same at the end, {words}", 0.1, 4.0, at_the_end(noise)) for noise, words in REPLACED.items()),
 ]
 
 DEPARTURES = [
@@ -42,16 +77,50 @@ DEPARTURES = [
 ]
 
 
+def figure(table: pd.DataFrame) -> Figure:
+    """Accuracy and sensitivity over epochs; and at the end over the variance of the noise."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(6.8, 3.1), layout="constrained")
+    accuracy, over_epochs, over_variances = drawing.subplots(1, 3)
+    there = [model for model in NAMES if model in set(table["model"])]
+    for i, model in enumerate(there):
+        rows = of(table, model=model, about="epoch")
+        for axes, column in ((accuracy, "train_accuracy"), (over_epochs, "sensitivity")):
+            for _, own in rows.groupby("run"):
+                axes.plot(own["epoch"], own[column], color=f"C{i}", linewidth=0.6, alpha=0.5)
+            middle = rows.groupby("epoch")[column].mean()
+            axes.plot(middle.index, middle, color=f"C{i}", linewidth=1.5, label=NAMES[model])
+        last = of(table, model=model, about="noise", noise="patch")
+        middle = last.groupby("sigma2")["sensitivity"].mean()
+        over_variances.plot(last["sigma2"], last["sensitivity"], ".", color=f"C{i}", markersize=3, alpha=0.6)
+        over_variances.plot(middle.index, middle, "o-", color=f"C{i}", markersize=3.5, linewidth=1.2)
+    noises = of(table, about="noise")
+    for axes, values in ((over_epochs, of(table, about="epoch")), (over_variances, noises)):
+        logarithmic(axes.set_yscale, values["sensitivity"])
+    variances = sorted(of(noises, noise="patch")["sigma2"].unique())
+    over_variances.set(xscale="log", xlabel="variance, at the end")
+    over_variances.set_xticks(variances, [f"{each:g}" for each in variances])
+    over_variances.minorticks_off()
+    for axes, label in ((accuracy, "accuracy, training set"), (over_epochs, "sensitivity")):
+        axes.set(xlabel="epoch", ylabel=label)
+    final = ends(table)
+    said = (f"{NAMES[model]} {of(final, model=model)['train_accuracy'].mean():.3f}" for model in there)
+    drawing.suptitle(f"accuracy on the training set at the end: {', '.join(said)}", fontsize=9)
+    drawing.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return drawing
+
+
 STUDY = Study(
     name="vasudeva2025/mnist",
     paper="vasudeva2025",
     where="A.1, Figure 13",
     title="Sensitivity while digits below five are told from others",
     about=__doc__ or "",
-    revision=2,
+    revision=3,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
-    figure=by_model,
+    figure=figure,
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,

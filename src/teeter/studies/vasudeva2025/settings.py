@@ -27,6 +27,7 @@ class Setting:
     batch: int = 100
     whole: float | None = None  # the variance of noise on all pixels (A.2)
     levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
+    replaced: bool = False  # whether patches are exchanged too, at the end
     weights: bool = False  # whether they are nudged too (7.2)
     size: int = 0  # pixels that an image is enlarged to; 0: as it is
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of models, where they are not V's own
@@ -47,7 +48,7 @@ _GRAY = {name: dict(own, channels=1) for name, own in TINY.items()}
 _WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True)  # looked at from all sides
 _LARGE: dict[str, Any] = dict(sigma2=15.0, levels=LEVELS)  # V's variance for ImageNet
 SETTINGS = {
-    "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50),
+    "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50, levels=(0.25, 1.0, 4.0, 16.0, 64.0), replaced=True),
     "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
     "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, **_WHOLE),
     "svhn": Setting(data.svhn, patch=4, sigma2=1.0),

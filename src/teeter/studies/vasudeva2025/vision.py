@@ -184,7 +184,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
     rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
-    rows += noises(model, shown, setting.patch, setting.sigma2, setting.levels, setting.whole)
+    rows += noises(model, shown, setting.patch, setting.sigma2, setting.levels, setting.whole, setting.replaced)
     rows += sharpnesses(model, shown) if setting.weights else []
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
