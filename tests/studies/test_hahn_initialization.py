@@ -60,6 +60,19 @@ def test_intervals_hold_the_exact_values():
     assert hits >= 34
 
 
+def test_the_last_bit_is_flipped_in_every_string():
+    """A function that is nearly that bit alone is known well from few strings, and others know it otherwise."""
+    f = lambda x: x[:, -1] + 0.1 * x[:, 0]  # noqa: E731
+    found = [study.measured(f, 40, 512, CPU, seed) for seed in range(8)]
+    squares = np.array([each["square"] for each in found])
+    assert len(set(squares)) == 8  # each of other strings
+    assert squares == pytest.approx(1, abs=0.03)
+    assert all(each["square_high"] - each["square_low"] < 0.1 for each in found)
+    assert sum(each["square_low"] <= 1 <= each["square_high"] for each in found) >= 6
+    assert [each["last"] for each in found] == pytest.approx([1 / 1.01] * 8, abs=0.03)
+    assert all(each["flip_low"] <= 1 <= each["flip_high"] for each in found)
+
+
 def test_measured_in_float32_whatever_cudnn_would_do(monkeypatch):
     seen, model = [], study.random_model(study.Spec("gru", 4, dim=4), 0)
     model.register_forward_pre_hook(lambda *given: seen.append(cudnn.allow_tf32))

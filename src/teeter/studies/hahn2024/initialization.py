@@ -12,14 +12,14 @@ the same for all inputs and its sensitivity 0 for no good reason. Two measures d
     square   as_n by Eq. 6 of the output less its mean, over its standard deviation: the mean degree of its Fourier
              weight (Eq. 17), at least 1 for any function (Poincaré), n/2 for a random one.
 
-Up to 12 bits they are exact, on the whole cube; beyond that they are sampled, one bit of each string, and have 95 %
-intervals (`_low`, `_high`). Columns also hold the variance of the output, whether its sign is constant, and the share
+Up to 12 bits they are exact, on the whole cube; beyond that they are sampled, on strings that each network has for
+itself, and have 95 % intervals (`_low`, `_high`): the last bit, where models are read, is flipped in all of them, and
+one of the others in each. Columns also hold the variance of the output, whether its sign is constant, and the share
 of `square` that is due to the last bit, where models are read.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from teeter import cube
+from teeter import counter, cube
 from teeter.data import bit_strings
-from teeter.measure import Estimate, sensitivity
+from teeter.measure import Estimate
 from teeter.measure.arithmetic import computing_in
-from teeter.measure.changes import quarter_square
 from teeter.models import MODELS
-from teeter.perturb import BitFlip
 from teeter.studies.devices import device_here
 from teeter.studies.over_runs import share, slope
 from teeter.studies.study import Claim, Study
@@ -55,14 +53,14 @@ class Spec:
     layers: int = 2
     dim: int = 64
     models: int = 20  # drawn with seeds 0, 1, ...
-    strings: int = 4_096  # beyond 12 bits: a network is known to some 6 % then, and networks differ by more
+    strings: int = 4_096  # beyond 12 bits
 
 
 KINDS = ("encoder", "lstm", "gru", "mlp")
 NAMES = {"encoder": "transformer", "lstm": "LSTM", "gru": "GRU", "mlp": "MLP"}
 EXACT = 12  # bits, of which all strings are looked at
 USUAL, LARGE = 1.0, 4.0  # scales: torch's own, and one at which all networks are far from linear
-_STRINGS = 2_000_000  # a seed that no model has
+_STRINGS = 2_000_000  # and the number of a network: a seed that no other has
 _AT_ONCE = {"cuda": 4096, "cpu": 128}  # strings: what a processor holds near it
 
 
@@ -108,19 +106,23 @@ def run(spec: Spec) -> list[dict[str, Any]]:
     for seed in range(spec.models):
         model = random_model(spec, seed).to(device)
         with computing_in("float32", device):  # without a word, cuDNN's LSTM and GRU would compute in tf32
-            rows.append({"seed": seed, **measured(model, spec.n, spec.strings, device)})
+            rows.append({"seed": seed, **measured(model, spec.n, spec.strings, device, seed)})
     return rows
 
 
-def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.device) -> dict[str, float]:
+def measured(
+    f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.device, seed: int = 0
+) -> dict[str, float]:
     """Both measures of a real function on the cube, and what surrounds them; a constant function has as_n = 0."""
     exact, at_once = n <= EXACT, _AT_ONCE[device.type]
-    with torch.no_grad():
-        x = _whole(n, device) if exact else bit_strings(n, strings, seed=_STRINGS, device=device)
-        other = x.clone()
-        other[:, -1] *= -1
-        output, flipped = (torch.cat([f(part) for part in each.split(at_once)]).double() for each in (x, other))
-        last = (flipped - output).square().mean() / 4
+
+    def outputs(bits: Tensor) -> Tensor:
+        with torch.no_grad():
+            return torch.cat([f(part) for part in bits.split(at_once)]).double()
+
+    x = _whole(n, device) if exact else bit_strings(n, strings, seed=_STRINGS + seed, device=device)
+    row = torch.arange(len(x), device=device)
+    output, last = outputs(x), outputs(_flipped(x, torch.full_like(row, n - 1)))
     middle, mean, variance = output.median(), output.mean(), output.var(correction=0)
     found = {"variance": float(variance), "constant": float(output.sign().abs().sum() == output.sign().sum().abs())}
     if variance <= 1e-12 * mean.square():  # only rounding is left
@@ -129,23 +131,40 @@ def measured(f: Callable[[Tensor], Tensor], n: int, strings: int, device: torch.
         flip = Estimate.exact(cube.average_sensitivity(_above(output, middle)))
         square = Estimate.exact(cube.average_sensitivity((output - mean) / variance.sqrt()))
     else:
-        how: dict[str, Any] = dict(perturbation=BitFlip(), budget=strings, batch=at_once)  # one bit of each string
-        flip = _times(n, sensitivity(lambda bits: _above(f(bits), middle), x, clean=_above(output, middle), **how))
-        spread = (output - mean).square()
-        doubt = 1.96 * float(spread.std() / variance) / len(x) ** 0.5  # of the variance, as a part of it
-        square = _times(n / float(variance), sensitivity(f, x, change=quarter_square, clean=output, **how), doubt)
-    share_of_last = float(last / variance) / max(square.value, 1e-12)
+        other = outputs(_flipped(x, counter.integers(n - 1, _STRINGS + seed, 1, row)))
+        changed, changed_other = (_above(each, middle) != _above(output, middle) for each in (last, other))
+        flip = _flips(changed.cpu().numpy(), changed_other.cpu().numpy(), n - 1)
+        steps, other_steps = ((each - output).square() / 4 for each in (last, other))
+        square = _squares(steps, other_steps, (output - mean).square(), n - 1)
+    share_of_last = float((last - output).square().mean() / 4 / variance) / max(square.value, 1e-12)
     return {**found, **_columns("flip", flip), **_columns("square", square), "last": share_of_last}
 
 
 _NONE = Estimate.exact(0.0)
 
 
-def _times(factor: float, found: Estimate, doubt: float = 0.0) -> Estimate:
-    """A number times a factor that is itself in doubt by this part of it."""
-    value = factor * found.value
-    below, above = (math.hypot(factor * (found.value - end), doubt * value) for end in (found.low, found.high))
-    return Estimate(value, max(0.0, value - below), value + above, found.n)
+def _flipped(x: Tensor, bit: Tensor) -> Tensor:
+    """These strings, of each of them one bit flipped."""
+    index = bit.unsqueeze(1)
+    return x.scatter(1, index, -x.gather(1, index))
+
+
+def _flips(last: np.ndarray, other: np.ndarray, others: int) -> Estimate:
+    """How often the answer changes with the last bit, and with one of the others, times as many as there are. Both come
+    of the same strings: their doubts are added up, as if they went together."""
+    one, rest = share(last), share(other)
+    value = one.value + others * rest.value
+    below = one.value - one.low + others * (rest.value - rest.low)
+    above = one.high - one.value + others * (rest.high - rest.value)
+    return Estimate(value, value - below, value + above, len(last))
+
+
+def _squares(last: Tensor, other: Tensor, spread: Tensor, others: int) -> Estimate:
+    """The same for squares over the variance, a ratio of two means over the same strings."""
+    total = last + others * other
+    value = float(total.mean() / spread.mean())
+    half = 1.96 * float((total - value * spread).std() / spread.mean()) / len(total) ** 0.5
+    return Estimate(value, max(0.0, value - half), value + half, len(total))
 
 
 def _columns(name: str, found: Estimate) -> dict[str, float]:
@@ -295,7 +314,7 @@ STUDY = Study(
     where="Section 6 (beyond the paper)",
     title="Average sensitivity of random, untrained networks",
     about=__doc__ or "",
-    revision=2,
+    revision=3,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
     figure=figure,

@@ -63,7 +63,7 @@ STUDY = Study(
     where="Section 5, Figure 18",
     title="Sensitivity while Fashion-MNIST is learned",
     about=__doc__ or "",
-    revision=2,
+    revision=3,
     tiers={"smoke": SMOKE, "small": SMALL, "paper": PAPER},
     run=run,
     figure=partial(by_model, published=("fashion-mnist", PUBLISHED)),

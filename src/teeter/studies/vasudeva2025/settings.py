@@ -49,9 +49,9 @@ _WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True)  # looke
 _LARGE: dict[str, Any] = dict(sigma2=15.0, levels=LEVELS)  # V's variance for ImageNet
 SETTINGS = {
     "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50, levels=(0.25, 1.0, 4.0, 16.0, 64.0), replaced=True),
-    "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0),
+    "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0, levels=LEVELS),
     "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, **_WHOLE),
-    "svhn": Setting(data.svhn, patch=4, sigma2=1.0),
+    "svhn": Setting(data.svhn, patch=4, sigma2=1.0, levels=LEVELS),
     "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, sizes=_GRAY, **_WHOLE),
     "imagenet": Setting(data.imagenet, patch=16, **_LARGE),
     "cifar10-224": Setting(
