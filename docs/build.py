@@ -49,10 +49,11 @@ def study_page(outcome: Outcome) -> str:
 
 def so_far(study: Study) -> str:
     """What has been run of a paper tier that is not whole."""
-    there = len(study.outcome("paper", Store(RESULTS)).provenance)
+    store, keys = Store(RESULTS), study.keys("paper")
+    there = sum(store.has(study.home.name, key) for key in keys)
     if not there:
         return "The paper tier has not been run here."
-    return f"Of the paper tier, {there} of {len(study.specs('paper'))} runs have been made, too few to judge it by."
+    return f"Of the paper tier, {there} of {len(keys)} runs have been made, and only a whole tier is judged."
 
 
 def other_data(outcome: Outcome) -> str:

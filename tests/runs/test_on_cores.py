@@ -7,10 +7,11 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from teeter.errors import InputError, UnknownName
+from teeter.errors import InputError, TooLarge, UnknownName
 from teeter.runs import Store, on_cores
 from teeter.studies import find
 
@@ -19,10 +20,32 @@ def note(folder, piece):
     Path(folder, "-".join(map(str, piece))).write_text(str(os.getpid()))
 
 
-def note_or_fail(folder, problem, piece):
+PROBLEMS = {
+    "name": UnknownName("piece", "three", ["one"]),  # which cannot be made anew from its words
+    "large": TooLarge("too large"),
+    "disk": OSError(28, "no space left"),
+    "bug": KeyError("three"),
+    "exit": SystemExit(3),
+}
+
+
+def slow_or_fail(folder, problem, piece):
+    """A piece that fails once the other one is under way, and one that says when it is interrupted."""
     if 3 in piece:
-        raise UnknownName("piece", "three", ["one"]) if problem == "ours" else KeyError("three")
-    note(folder, piece)
+        while not Path(folder, "begun").exists():
+            time.sleep(0.05)
+        raise PROBLEMS[problem]
+    try:
+        Path(folder, "begun").touch()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        Path(folder, "interrupted").touch()
+        raise
+
+
+def slow(folder, piece):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(60)
 
 
 def vanish(piece):
@@ -38,12 +61,21 @@ def test_every_piece_is_done_once_in_processes_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "problem, kind, words", [("ours", InputError, "no piece named 'three'"), ("other", RuntimeError, "KeyError")]
+    "problem, kind, words",
+    [
+        ("name", InputError, "no piece named 'three'"),
+        ("large", TooLarge, "too large"),
+        ("disk", OSError, "no space left"),
+        ("bug", RuntimeError, "KeyError"),
+        ("exit", RuntimeError, "SystemExit: 3"),
+    ],
 )
-def test_what_goes_wrong_is_said_here_and_what_was_begun_is_finished(problem, kind, words, tmp_path):
+def test_what_goes_wrong_is_said_at_once_and_interrupts_the_others(problem, kind, words, tmp_path):
+    start = time.monotonic()
     with pytest.raises(kind, match=words):
-        on_cores(partial(note_or_fail, tmp_path, problem), [[1], [3], [4], [5]], 1)
-    assert [place.name for place in tmp_path.iterdir()] == ["1"]
+        on_cores(partial(slow_or_fail, tmp_path, problem), [[1], [3], [4]], 2)
+    assert time.monotonic() - start < 40
+    assert {place.name for place in tmp_path.iterdir()} == {"begun", "interrupted"}
 
 
 def test_a_process_that_vanishes_is_said_so():
@@ -54,6 +86,51 @@ def test_a_process_that_vanishes_is_said_so():
 def test_nothing_is_begun_once_time_is_over(tmp_path):
     on_cores(partial(note, tmp_path), [[1], [2]], 2, seconds=-1)
     assert not list(tmp_path.iterdir())
+
+
+def test_time_that_runs_out_midway(tmp_path):
+    told: list[int] = []
+    on_cores(
+        partial(note, tmp_path), [[1], [2, 3], [4]], 1, told.append, seconds=0.5
+    )  # less than a process takes to start
+    assert [place.name for place in tmp_path.iterdir()] == ["1"] and told == [1]
+
+
+def test_more_workers_than_pieces(tmp_path):
+    on_cores(partial(note, tmp_path), [[1]], 8)
+    on_cores(partial(note, tmp_path), [], 8)
+    assert [place.name for place in tmp_path.iterdir()] == ["1"]
+
+
+def gone(pid):
+    """Whether a process has ended; one that nobody asks after any more has too."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_workers_end_with_their_parent(tmp_path):
+    code = "import sys\nfrom functools import partial\nfrom runs.test_on_cores import slow\n"
+    code += "from teeter.runs import on_cores\nif __name__ == '__main__':\n"
+    code += f"    on_cores(partial(slow, {str(tmp_path)!r}), [[1], [2]], 2)\n"
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    around = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    run = subprocess.Popen([sys.executable, script], env=around)
+    wait_for(lambda: len(list(tmp_path.glob("[0-9]*"))) == 2, run)
+    run.kill()
+    run.wait()
+    workers = [place.name for place in tmp_path.glob("[0-9]*")]
+    wait_for(lambda: all(map(gone, workers)), None)
+
+
+def wait_for(what, run):
+    end = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < end and (run is None or run.poll() is None)
+        time.sleep(0.05)
 
 
 def test_at_least_one():
@@ -72,15 +149,33 @@ def test_a_study_is_the_same_in_two_processes(tmp_path):
     assert alone.table[columns].equals(both.table[columns])
 
 
-def test_interrupted_all_keep_what_they_have(tmp_path):
-    how = "study run hahn2024/scratchpad --tier small --workers 2 --store here".split()
-    order = [sys.executable, "-m", "teeter", *how]
-    run = subprocess.Popen(order, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    place, end = tmp_path / "here/hahn2024/scratchpad", time.monotonic() + 120
-    while len(list(place.glob(".*.under-way"))) < 2 and time.monotonic() < end and run.poll() is None:
-        time.sleep(0.1)
-    os.killpg(run.pid, signal.SIGINT)
+ORDER = "study run hahn2024/scratchpad --tier small --workers 2 --store here".split()
+
+
+def started(tmp_path):
+    how: dict[str, Any] = dict(cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-m", "teeter", *ORDER], **how)
+
+
+@pytest.mark.parametrize("to_all", [True, False], ids=["the terminal", "one process"])
+def test_interrupted_all_keep_what_they_have(to_all, tmp_path):
+    run, place = started(tmp_path), tmp_path / "here/hahn2024/scratchpad"
+    wait_for(lambda: len(list(place.glob(".*.under-way"))) == 2, run)
+    (os.killpg if to_all else os.kill)(run.pid, signal.SIGINT)
     _, said = run.communicate(timeout=120)
     assert run.returncode == 130
     assert "the same command goes on" in said and "Traceback" not in said
     assert len(list(place.glob(".*.under-way/*/checkpoint.safetensors"))) == 2
+
+
+@pytest.mark.parametrize("after", [0.3, 1.5, 4.0])
+def test_interrupted_while_processes_start(after, tmp_path):
+    """Nothing is begun, and nothing is said but that it was stopped."""
+    run, place = started(tmp_path), tmp_path / "here/hahn2024/scratchpad"
+    wait_for(place.exists, run)  # made before any process is
+    time.sleep(after)
+    os.killpg(run.pid, signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "the same command goes on" in said and "Traceback" not in said
+    assert not list(place.glob("[!.]*.json"))

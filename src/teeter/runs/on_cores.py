@@ -2,6 +2,9 @@
 
 Processes are started afresh rather than forked: a GPU, or threads, would not outlive a fork. Each has its share of the
 cores. They write to the store themselves, and nothing but how far they are comes back.
+
+The keyboard is the parent's business: Ctrl-C reaches no worker by itself, wherever it is in its work, and the parent
+tells each of them once. A worker whose parent is gone ends too.
 """
 
 from __future__ import annotations
@@ -9,11 +12,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
@@ -21,6 +27,9 @@ import torch
 from teeter.errors import InputError, TeeterError
 
 __all__ = ["on_cores"]
+
+_UNIX = os.name == "posix"
+_STOP: Any = None  # in a worker: set when nothing more is to be begun
 
 
 def on_cores(
@@ -30,19 +39,20 @@ def on_cores(
     finished: Callable[[int], None] = lambda count: None,
     seconds: float | None = None,
 ) -> None:
-    """Do `work(piece)` for all pieces, in so many processes; `work` is a function that they can import.
+    """Do `work(piece)` for all pieces, in so many processes; `work` is a function that they can import, and a script
+    that calls this has `if __name__ == "__main__":` around what it does.
 
-    `finished` is told how many things of all pieces are done. Once `seconds` are over, nothing more is begun. Ctrl-C
-    reaches those that are at work, which keep what they keep. What goes wrong in one ends it all, when the others are
-    done with what they have.
+    `finished` is told how many things of all pieces are done. Once `seconds` are over, nothing more is begun. Ctrl-C,
+    or what goes wrong in one piece, interrupts the others, which keep what they keep when they are interrupted.
     """
     if workers < 1:
         raise InputError(f"work is done by at least one process, got {workers}")
-    begin, done = time.perf_counter(), 0
+    begin, done, left = time.perf_counter(), 0, list(reversed(pieces))
+    workers = max(1, min(workers, len(pieces)))
     at_work: dict[Future[None], int] = {}
-    left = list(reversed(pieces))
-    share = max(1, (os.cpu_count() or 1) // workers)
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (share,)) as pool:
+    others, fresh = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
+    stop, share = fresh.Event(), max(1, torch.get_num_threads() // workers)
+    with ProcessPoolExecutor(workers, fresh, _begin, (share, stop)) as pool:
         try:
             while left or at_work:
                 while left and len(at_work) < workers:
@@ -50,30 +60,78 @@ def on_cores(
                         left.clear()
                         break
                     piece = left.pop()
-                    at_work[pool.submit(_do, work, piece)] = len(piece)
+                    with _deaf():
+                        at_work[pool.submit(_do, work, piece)] = len(piece)
                 for ended in wait(at_work, return_when=FIRST_COMPLETED).done:
                     done += at_work.pop(ended)
                     ended.result()  # raises what went wrong
                     finished(done)
         except BrokenProcessPool:
             raise InputError(
-                "a process ended without a word, as one does for which there is no memory: take fewer of them"
+                "a process ended without a word: there may be no memory for so many, or the script that starts them "
+                'lacks `if __name__ == "__main__":`'
             ) from None
+        except BaseException:
+            stop.set()
+            _interrupt(set(multiprocessing.active_children()) - others)
+            raise
 
 
-def _begin(threads: int) -> None:
-    """In a new process: while it waits for work, the keyboard is not its business."""
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started in here does not hear the keyboard until `_begin`; this process hears it afterwards."""
+    if not _UNIX or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupt(processes: set[BaseProcess]) -> None:
+    for each in processes:
+        if _UNIX and each.pid is not None and each.is_alive():  # elsewhere the console tells them
+            os.kill(each.pid, signal.SIGINT)
+
+
+def _begin(threads: int, stop: Any) -> None:
+    """In a new process: while it waits for work, an interrupt is none of its business."""
+    global _STOP
+    _STOP = stop
     torch.set_num_threads(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _UNIX:
+        os.setpgid(0, 0)  # the terminal speaks to the parent's group
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _do(work: Callable[[Sequence[Any]], object], piece: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if _STOP.is_set():  # told while it was reading what to do
+            raise KeyboardInterrupt
         work(piece)
-    except TeeterError as problem:  # of whatever kind: not all of them can be sent from process to process
-        raise InputError(str(problem)) from None
-    except Exception:
+    except (TeeterError, OSError) as problem:
+        raise (problem if _can_be_sent(problem) else InputError(str(problem))) from None
+    except (Exception, SystemExit):
         raise RuntimeError(traceback.format_exc()) from None
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _can_be_sent(problem: Exception) -> bool:
+    """Whether it is the same when it is made anew, as it is in another process."""
+    try:
+        return str(type(problem)(*problem.args)) == str(problem)
+    except TypeError:
+        return False

@@ -129,7 +129,7 @@ class Study:
         workers: int = 1,
     ) -> Outcome:
         """Run what the tier still lacks, in so many processes, then judge it. Once `seconds` are over, nothing more is
-        begun. With more than one process it is run as the study that bears its name in `STUDIES`."""
+        begun. More than one process run what `STUDIES` has under the name of its home."""
         home, specs = self.home, self.specs(tier)
         if workers == 1:
             execute(store, home.name, home.revision, home.run, specs, finished, home.together, seconds)

@@ -1,11 +1,11 @@
-"""Where the time of a training step goes, kernel by kernel. There is no claim here: it is where to look before one.
+"""Where the time of a training step goes, kernel by kernel: no claim, but where to look before one is made.
 
 Stacks are those of the studies at the paper tier, vision models those of V on random images; each is trained as there,
 compiled and recorded on a GPU. A step is timed first (the mean of some, without a profiler) and then looked into: the
 microseconds of each kind of kernel a step and how often it runs, the longest first. What is between the sum of these
 and the time of a step is waiting. On a CPU the same settings are tiny, and operators stand in for kernels.
 
-    python benchmarks/kernels.py [--quick] [--json] [--only NAME]
+    python benchmarks/profiles/kernels.py [--json] [--only NAME]
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def told(each: float, seen: Any) -> dict[str, Any]:
     return {
         "ms": 1e3 * each,
         "kernels_ms": sum(took for took, _, _ in kinds) / 1e3,
-        "longest": {name[:100]: [round(took, 1), count] for took, count, name in longest},
+        "longest": [[name, round(took, 1), count] for took, count, name in longest],
     }
 
 
@@ -151,16 +151,15 @@ SETTINGS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the first setting alone")
     parser.add_argument("--json", action="store_true", help="all of it on stdout")
     parser.add_argument("--only", action="append", choices=list(SETTINGS), help="this setting; may be given repeatedly")
     given = parser.parse_args()
     tables = {}
-    for name in given.only or list(SETTINGS)[: 1 if given.quick else None]:
+    for name in given.only or SETTINGS:
         tables[name] = SETTINGS[name]()
         say(f"{name}: {tables[name]['ms']:.3f} ms a step, of which kernels {tables[name]['kernels_ms']:.3f}")
-        for kernel, (took, count) in tables[name]["longest"].items():
-            say(f"  {took:9.1f} us in {count:5.1f}  {kernel}")
+        for kernel, took, count in tables[name]["longest"]:
+            say(f"  {took:9.1f} us in {count:5.1f}  {kernel[:100]}")
     if given.json:
         device = torch.cuda.get_device_name() if GPU else "cpu"
         print(json.dumps({"device": device, "provenance": provenance.capture(), "tables": tables}, indent=1))
