@@ -61,7 +61,6 @@ WAITING = {
     "vasudeva2025/grokking",
     "vasudeva2025/imagenet",
     "vasudeva2025/language",
-    "vasudeva2025/mnist",
     "vasudeva2025/optimizer",
     "vasudeva2025/random-noise",
     "vasudeva2025/regularisers",

@@ -202,3 +202,26 @@ def test_how_many_settings_come_out():
     (ours,) = (each for claim, each in altered.items() if claim.startswith("(1,17,3,20):"))
     assert ours.estimate.value == 0  # as the mean of label times token says
     assert "in five of six settings; in the largest it does not" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_which_is_more_sensitive_on_digits():
+    """As README and the departures of `mnist` have it: it hangs on the variance of the noise."""
+    study, readme = find("vasudeva2025/mnist"), " ".join((ROOT / "README.md").read_text().split())
+    outcome = study.outcome("paper", Store(ROOT / "results"))
+    equal = outcome.judgements[0]
+    assert equal.verdict == "not reproduced"
+    assert f"more sensitive by a factor of {10**-equal.estimate.value:.1f} to noise of variance 1" in readme
+    noise = outcome.table.loc[outcome.table.about == "noise"]
+    means = noise.pivot_table(index=["noise", "sigma2"], columns="model", values="sensitivity")
+    ratios = (means["vit-small-mnist"] / means["mlp-mnist"])["patch"]
+    more, less = ratios[[0.25, 1.0, 4.0]], 1 / ratios[[16.0, 64.0]]
+    said = " ".join(study.departures)
+    assert "{:.1f} at a variance of 0.25, of {:.1f} at 1 and of {:.1f} at 4".format(*more) in said
+    assert "less by one of {:.1f} at 16 and of {:.1f} at 64".format(*less) in said
+    verdicts = {each.claim.claim.split(" (")[0]: each.verdict for each in outcome.judgements[1:]}
+    assert list(verdicts.values()) == ["not reproduced"] * 2 + [
+        "undecided",
+        "reproduced",
+        "undecided",
+        "not reproduced",
+    ]
