@@ -225,3 +225,22 @@ def test_which_is_more_sensitive_on_digits():
         "undecided",
         "not reproduced",
     ]
+
+
+def test_what_is_said_of_random_networks():
+    """As README and the departures of `initialization` have it."""
+    study = find("hahn2024/initialization")
+    outcome = study.outcome("paper", Store(ROOT / "results"))
+    base = outcome.table.loc[(outcome.table.layers == 2) & (outcome.table.dim == 64)]
+    said = " ".join(study.departures)
+    last = base.loc[(base.model == "encoder") & (base.n == 10)].groupby("scale")["last"].mean()
+    assert f"{last[1.0]:.2f} of a transformer's sensitivity is due to the last bit" in said
+    assert f"it is {last[4.0]:.2f} of it" in said
+    verdicts = {each.claim.claim.split(":")[0]: each for each in outcome.judgements if "lower flip" in each.claim.claim}
+    assert [verdicts[f"{kind}, scale 1"].verdict for kind in ("LSTM", "GRU", "MLP")] == ["reproduced"] * 3
+    assert [verdicts[f"{kind}, scale 4"].verdict for kind in ("LSTM", "GRU")] == ["not reproduced"] * 2
+    assert f"in {20 * (1 - verdicts['GRU, scale 4'].estimate.value):.0f} of 20 pairs at 128 bits" in said
+    long = base.loc[(base.n == 128) & base.scale.isin([1.0, 4.0])]
+    for name, words in (("flip", "{:.0f} to {:.0f} % of flip"), ("square", "{:.0f} to {:.0f} % of square")):
+        widths = 50 * (long[f"{name}_high"] - long[f"{name}_low"]) / long[name]
+        assert words.format(*spread(widths.groupby([long.model, long.scale]).mean())) in said
