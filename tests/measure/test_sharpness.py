@@ -123,9 +123,7 @@ def test_noise_is_that_of_each_draw_and_parameter_alone(law, dtype):
         for row, draw in enumerate(draws):
             steps = [counter.normal(4, draw, k, torch.arange(weight.numel())) for k, (_, weight) in enumerate(moved)]
             square = torch.tensor([sum(float(step.square().sum()) for step in steps)], dtype=torch.float64)
-            length = (
-                float(square.sqrt()) if law == "sphere" else 1.0
-            )  # not math.sqrt to the last bit everywhere
+            length = float(square.sqrt()) if law == "sphere" else 1.0  # not math.sqrt to the last bit everywhere
             for (name, weight), step in zip(moved, steps, strict=True):
                 assert torch.equal(noise[name][row], (0.3 / length * step).reshape(weight.shape).to(weight))
 
