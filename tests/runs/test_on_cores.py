@@ -90,9 +90,8 @@ def test_nothing_is_begun_once_time_is_over(tmp_path):
 
 def test_time_that_runs_out_midway(tmp_path):
     told: list[int] = []
-    on_cores(
-        partial(note, tmp_path), [[1], [2, 3], [4]], 1, told.append, seconds=0.5
-    )  # less than a process takes to start
+    less = 0.5  # than a process takes to start
+    on_cores(partial(note, tmp_path), [[1], [2, 3], [4]], 1, told.append, less)
     assert [place.name for place in tmp_path.iterdir()] == ["1"] and told == [1]
 
 
@@ -112,7 +111,7 @@ def gone(pid):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_workers_end_with_their_parent(tmp_path):
-    code = "import sys\nfrom functools import partial\nfrom runs.test_on_cores import slow\n"
+    code = "from functools import partial\nfrom runs.test_on_cores import slow\n"
     code += "from teeter.runs import on_cores\nif __name__ == '__main__':\n"
     code += f"    on_cores(partial(slow, {str(tmp_path)!r}), [[1], [2]], 2)\n"
     script = tmp_path / "script.py"

@@ -51,7 +51,7 @@ DEPARTURES = [
     "of the same images, those on the test set of 5,000.",
     "The released code puts the noise not on a patch but on 16 pixels all over the image, and multiplies it by the "
     "variance, not by its root, so that its variance is 25: the models are measured like that too, and V's numbers "
-    "compared with both.",
+    "compared with both. Rows also have the sensitivity to noise of 1/4 to 8 times V's variance; no claim rests on it.",
     "On a GPU training is in bf16 and measuring in float32 (convolutions in tf32). The smoke tier has scikit-learn's "
     "digits.",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from teeter.measure import Estimate
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, beside, logarithmic, logs
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, beside, logarithmic, logs, seeds_and_mean
 from teeter.studies.vasudeva2025.settings import SETTINGS
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, ends, of, run
 
@@ -67,9 +67,9 @@ CLAIMS = [
 DEPARTURES = [
     "V gives neither a number nor the variance of the noise: it is 1 here, on pixels from -1 to 1. That variance "
     "decides: at the end, the ViT is more sensitive than the MLP by a factor of 2.7 at a variance of 0.25, of 2.2 at 1 "
-    "and of 1.4 at 4, and less by one of 1.4 at 16 and of 2.3 at 64. The MLP's sensitivity grows with the noise while "
-    "that of the ViT, which normalises every patch, levels off. So V's figure may well be right for noise as large as "
-    "in its other experiments, and says little of small nudges.",
+    "and of 1.4 at 4, and less by one of 1.4 at 16 and of 2.3 at 64. That of the MLP grows faster with "
+    "the noise; the ViT normalises every patch, which may be why. V's other experiments on images have variances of 1, "
+    "5 and 15: its figure would come out with the last of these, not with the first.",
     "'Patch token replacement' may also mean that a patch is replaced rather than nudged: by noise of variance 1 the "
     "two are not told apart, by the patch of another image the MLP is not the more sensitive either.",
     "That the ViT is less sensitive is taken to be a ratio of at least 1.26, seed by seed, where all runs have the "
@@ -93,10 +93,7 @@ def figure(table: pd.DataFrame) -> Figure:
     for i, model in enumerate(there):
         rows = of(table, model=model, about="epoch")
         for axes, column in ((accuracy, "train_accuracy"), (over_epochs, "sensitivity")):
-            for _, own in rows.groupby("run"):
-                axes.plot(own["epoch"], own[column], color=f"C{i}", linewidth=0.6, alpha=0.5)
-            middle = rows.groupby("epoch")[column].mean()
-            axes.plot(middle.index, middle, color=f"C{i}", linewidth=1.5, label=NAMES[model])
+            seeds_and_mean(axes, rows, column, f"C{i}", NAMES[model])
         last = of(table, model=model, about="noise", noise="patch")
         middle = last.groupby("sigma2")["sensitivity"].mean()
         over_variances.plot(last["sigma2"], last["sensitivity"], ".", color=f"C{i}", markersize=3, alpha=0.6)

@@ -15,6 +15,7 @@ from teeter.studies.vasudeva2025.vision import finals, has, matched, of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "logarithmic",
     "logs",
     "printed",
+    "seeds_and_mean",
     "told",
     "within",
 ]
@@ -124,6 +126,14 @@ def by_model(table: pd.DataFrame, published: tuple[str, dict[str, float]] | None
     return curves(table, [(NAMES[model], {"model": model}) for model in there], [values.get(model) for model in there])
 
 
+def seeds_and_mean(axes: Axes, rows: Any, column: str, colour: str, label: str) -> None:
+    """A column over epochs: a thin line a run, and their mean."""
+    for _, own in rows.groupby("run"):
+        axes.plot(own["epoch"], own[column], color=colour, linewidth=0.6, alpha=0.5)
+    middle = rows.groupby("epoch")[column].mean()
+    axes.plot(middle.index, middle, color=colour, linewidth=1.5, label=label)
+
+
 def curves(
     table: pd.DataFrame, kinds: Sequence[tuple[str, dict[str, Any]]], published: Sequence[float | None] = ()
 ) -> Figure:
@@ -138,11 +148,7 @@ def curves(
     rows, same = of(table, about="epoch"), matched(table)
     for axes, column, label in zip(panels.flat, columns, words, strict=True):
         for i, (name, kind) in enumerate(kinds):
-            here = of(rows, **kind)
-            for _, own in here.groupby("run"):
-                axes.plot(own["epoch"], own[column], color=f"C{i}", linewidth=0.6, alpha=0.5)
-            middle = here.groupby("epoch")[column].mean()
-            axes.plot(middle.index, middle, color=f"C{i}", linewidth=1.5, label=name)
+            seeds_and_mean(axes, of(rows, **kind), column, f"C{i}", name)
             dots = of(same, **kind)
             axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
         axes.set_ylabel(label)
