@@ -67,9 +67,9 @@ CLAIMS = [
 DEPARTURES = [
     "V gives neither a number nor the variance of the noise: it is 1 here, on pixels from -1 to 1. That variance "
     "decides: at the end, the ViT is more sensitive than the MLP by a factor of 2.7 at a variance of 0.25, of 2.2 at 1 "
-    "and of 1.4 at 4, and less by one of 1.4 at 16 and of 2.3 at 64. That of the MLP grows faster with "
-    "the noise; the ViT normalises every patch, which may be why. V's other experiments on images have variances of 1, "
-    "5 and 15: its figure would come out with the last of these, not with the first.",
+    "and of 1.4 at 4, and less by one of 1.4 at 16 and of 2.3 at 64. The MLP's sensitivity grows faster "
+    "with the noise; the ViT normalises every patch, which may be why. V's other experiments on images have variances "
+    "of 1, 5 and 15: its figure may come out with the last of these, and does not with the first.",
     "'Patch token replacement' may also mean that a patch is replaced rather than nudged: by noise of variance 1 the "
     "two are not told apart, by the patch of another image the MLP is not the more sensitive either.",
     "That the ViT is less sensitive is taken to be a ratio of at least 1.26, seed by seed, where all runs have the "
