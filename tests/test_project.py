@@ -50,7 +50,6 @@ WAITING = {
     "hahn2024/parts",
     "hahn2024/recurrent",
     "hahn2024/scratchpad",
-    "hahn2024/tradeoff",
     "vasudeva2025/cifar10",
     "vasudeva2025/depth-heads",
     "vasudeva2025/early-warning",

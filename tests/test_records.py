@@ -10,7 +10,7 @@ from scipy import stats
 
 from teeter.runs import Store
 from teeter.studies import find, over_runs
-from teeter.studies.hahn2024 import parts, scaling
+from teeter.studies.hahn2024 import parts, scaling, tradeoff
 from teeter.studies.hahn2024.dynamics import LEARNED
 
 ROOT = Path(__file__).parents[1]
@@ -172,6 +172,32 @@ def test_what_is_said_of_table_2():
         "released": [5, 0.97, 1.16],
         "text": [4, 1.13, 2.32],
     }
+
+
+def test_what_is_said_of_the_tradeoff():
+    """With the square of the norm in the regression, as the last departure has it."""
+    study = find("hahn2024/tradeoff")
+    table = study.outcome("paper", Store(ROOT / "results")).table
+    said, readme = study.departures[-1], (ROOT / "README.md").read_text()
+
+    def rise(name):
+        runs = tradeoff.kept(table, "text", [name])
+        return over_runs.regression(runs.log_blowup, [runs.norm, runs.norm**2, runs.n])[2]
+
+    first, mean, majority = (over_runs.ratio(rise(name), rise("parity")) for name in ("first", "mean", "majority"))
+    assert f"by {first.value:.2f} and {mean.value:.2f} of what" in said
+    assert all(-0.25 < each.low <= each.high < 0.25 for each in (first, mean))
+    assert f"it falls, by {-majority.value:.2f} ({-majority.high:.2f} to {-majority.low:.2f})" in said
+    above = {}
+    for n in (5, 20):
+        runs = tradeoff.kept(table[table.n == n], "text")
+        fit = over_runs.regression(runs.log_blowup, [runs.norm, runs.norm**2, runs.function == "parity"])[2]
+        assert fit.value > 4 * fit.error
+        above[n] = math.exp(fit.value)
+    assert f"a factor of {above[5]:.1f} in the blow-up, against one of {above[20]:.0f} at n = 20" in said
+    assert f"by a factor of {above[5]:.1f} in the blow-up at 5 bits and of {above[20]:.0f} at 20" in " ".join(
+        readme.split()
+    )
 
 
 def test_two_models_at_the_same_lengths():
