@@ -246,16 +246,41 @@ def test_what_is_under_way_stays_for_the_next_call(tmp_path):
     def run(specs, folder):
         seen.append(folder.exists())
         folder.mkdir(exist_ok=True)
-        if len(seen) == 1:
+        time.sleep(0.05 * len(seen))
+        if len(seen) < 3:
+            raise RuntimeError("lightning")
+        return [[{"value": 0}] for _ in specs]
+
+    together = Together(key=lambda spec: 0, run=run, most=3)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="lightning"):
+            execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
+    keys = execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
+    assert seen == [False, True, True]
+    assert not list(tmp_path.rglob("*under-way*"))
+    found = [run.provenance for run in store.runs("room/study", keys)]
+    for each in found:  # all slices count
+        (first, second, third), whens = [seconds for _, seconds in each["slices"]], [when for when, _ in each["slices"]]
+        assert first >= 0.05 and second >= 0.1 and third >= 0.15
+        assert each["seconds"] == pytest.approx((first + second + third) / 2, abs=0.002)
+        assert whens == sorted(whens) and whens[-1] == each["when"]
+    assert provenance.elapsed(found) == pytest.approx(2 * found[0]["seconds"], abs=0.02)
+
+
+def test_what_kept_nothing_has_no_slices(tmp_path):
+    store, tries = Store(tmp_path), []
+
+    def run(specs, folder):
+        tries.append(folder)
+        if len(tries) == 1:
             raise RuntimeError("lightning")
         return [[{"value": 0}] for _ in specs]
 
     together = Together(key=lambda spec: 0, run=run, most=3)
     with pytest.raises(RuntimeError, match="lightning"):
-        execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
-    execute(store, "room/study", 1, list, [Spec(1), Spec(2)], together=together)
-    assert seen == [False, True]
-    assert not list(tmp_path.rglob("*under-way*"))
+        execute(store, "room/study", 1, list, [Spec(1)], together=together)
+    [key] = execute(store, "room/study", 1, list, [Spec(1)], together=together)
+    assert "slices" not in store.load("room/study", key).provenance
 
 
 def test_nothing_is_begun_once_the_time_is_over(tmp_path):

@@ -126,7 +126,9 @@ def _foot(shown: list[Outcome]) -> str:
         for key, provenance in zip(outcome.table["run"].unique(), outcome.provenance, strict=True)
     }
     for provenance in runs.values():
-        kept = {k: v for k, v in provenance.items() if k not in ("seconds", "when", "revision") and v is not None}
+        kept = {
+            k: v for k, v in provenance.items() if k not in ("seconds", "slices", "when", "revision") and v is not None
+        }
         settings[tuple((k, str(v)) for k, v in kept.items())] += 1
     blocks = []
     for setting, count in settings.most_common():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,6 +19,7 @@ from teeter.runs.store import Run, Store
 __all__ = ["Rows", "Together", "execute", "missing_groups"]
 
 Rows: TypeAlias = Iterable[dict[str, Any]]
+_SLICES = "slices.json"
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,22 @@ def execute(
         before, start = capture(), time.perf_counter()
         # What is under way is of these very runs: others, however alike, have a folder of their own.
         folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
-        if together is None:
-            found = [list(run(spec)) for _, spec in group]
-        else:
-            found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+        earlier = _slices(folder)
+        try:
+            if together is None:
+                found = [list(run(spec)) for _, spec in group]
+            else:
+                found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+        except BaseException:
+            _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
+            raise
         if len(found) != len(group):
             raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
-        each = round((time.perf_counter() - start) / len(group), 6)
+        slices = [*earlier, (str(before["when"]), time.perf_counter() - start)]
+        each = round(sum(seconds for _, seconds in slices) / len(group), 6)
         origin = {**before, "seconds": each, "together": len(group), "revision": revision}
+        if earlier:
+            origin["slices"] = [[when, round(seconds, 3)] for when, seconds in slices]
         for (key, spec), rows in zip(group, found, strict=True):
             store.save(Run(study, key, fields_of(spec), rows, origin))
             done += 1
@@ -76,6 +86,20 @@ def execute(
         if together is not None:
             shutil.rmtree(folder, ignore_errors=True)
     return keys
+
+
+def _slices(folder: Path) -> list[tuple[str, float]]:
+    """When runs that were interrupted had begun, and how many seconds they had then."""
+    place = folder / _SLICES
+    return [(when, seconds) for when, seconds in json.loads(place.read_text())] if place.exists() else []
+
+
+def _keep(folder: Path, slices: list[tuple[str, float]]) -> None:
+    """Beside what is under way, if anything is."""
+    if folder.exists():
+        part = folder / f"{_SLICES}.part"
+        part.write_text(json.dumps(slices))
+        part.replace(folder / _SLICES)
 
 
 def missing_groups(

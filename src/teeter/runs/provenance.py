@@ -28,7 +28,8 @@ def capture() -> dict[str, str | int | None]:
 
 def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
     """Seconds in which at least one of these runs was under way: what ran side by side counts once, on several
-    machines too. What a run that was killed and resumed took before is not known.
+    machines too, and what was interrupted and resumed counts in its slices. What a run that was killed took before is
+    not known.
 
     >>> one = {"when": "2026-01-01T12:00:00+00:00", "seconds": 4.0, "together": 2}  # two as one program, in 8 seconds
     >>> beside = {"when": "2026-01-01T12:00:06+00:00", "seconds": 5.0, "together": 1}
@@ -36,11 +37,16 @@ def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
     >>> later = {"when": "2026-01-01T13:00:00.500+00:00", "seconds": 3.0}
     >>> elapsed([later, one, beside, one, within])
     14.0
+    >>> resumed = {**later, "seconds": 7.0, "slices": [["2026-01-01T12:30:00+00:00", 4.0], [later["when"], 3.0]]}
+    >>> elapsed([resumed])
+    7.0
     """
     spans = set()
     for each in provenances:
-        begin = datetime.fromisoformat(each["when"]).timestamp()
-        spans.add((begin, begin + each["seconds"] * each.get("together", 1)))
+        whole = [(each["when"], each["seconds"] * each.get("together", 1))]
+        for when, seconds in each.get("slices", whole):
+            begin = datetime.fromisoformat(when).timestamp()
+            spans.add((begin, begin + seconds))
     total, until = 0.0, float("-inf")
     for begin, end in sorted(spans):
         total += max(end - max(begin, until), 0)
