@@ -43,6 +43,22 @@ def test_loss_is_the_mean_over_inputs():
     assert uniform(lambda x: x) == pytest.approx(math.log(4), rel=1e-6)
 
 
+def test_fit_is_both_from_one_forward():
+    asked, labels = [], cube.majority(X)
+
+    def counted(x):
+        asked.append(len(x))
+        return model(x)
+
+    model = encoder()
+    found = measures.fit(X, labels, "mse", batch=10)(counted)
+    assert sum(asked) == 64
+    right = measures.accuracy(X, labels, batch=10)(model)
+    ends = {"accuracy": right.value, "accuracy_low": right.low, "accuracy_high": right.high}
+    assert found == {**ends, "loss": measures.loss(X, labels, batch=10)(model)}
+    assert measures.fit(torch.eye(3), torch.arange(3))(lambda x: x)["loss"] == pytest.approx(math.log(1 + 2 / math.e))
+
+
 def test_measures_of_the_room_above():
     model, nudge = encoder(), perturb.BitFlip()
     ours = measures.sensitivity(X, nudge, budget=500, seed=3, confidence=0.9)(model)
@@ -67,3 +83,7 @@ def test_bad_input():
         measures.accuracy(X, torch.ones(3))
     with pytest.raises(UnknownName, match="no loss named 'msee'"):
         measures.loss(X, torch.ones(64), "msee")
+    with pytest.raises(InputError, match="64 inputs have as many labels"):
+        measures.fit(X, torch.ones(3))
+    with pytest.raises(UnknownName, match="no loss named 'msee'"):
+        measures.fit(X, torch.ones(64), "msee")

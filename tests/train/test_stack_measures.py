@@ -61,6 +61,7 @@ def usual(kind, dtype=torch.float64, batch=7):
     several = "encoder" not in kind
     targets, loss = (CLASSES, "cross-entropy") if several else (cube.majority(x), "mse")
     return {
+        "both": measures.fit(x, targets, loss, batch=batch),
         "fit": measures.loss(x, targets, loss, batch=batch),
         "right": measures.accuracy(x, targets, batch=batch),
         "direction": measures.sharpness(x, draws=4, rho=0.1, batch=batch, seed=3),
@@ -95,7 +96,8 @@ def agree(ours, theirs, rel):
 @pytest.fixture
 def never_alone(monkeypatch):
     """No ready-made measure may be told of one model alone."""
-    for kind in (measures.Accuracy, measures.Loss, measures.Sharpness, measures.LogBlowup, measures.ParameterNorm):
+    kinds = (measures.Accuracy, measures.Loss, measures.Fit, measures.Sharpness)
+    for kind in (*kinds, measures.LogBlowup, measures.ParameterNorm):
         monkeypatch.setattr(kind, "__call__", lambda self, model: pytest.fail(f"{self} was told of one model"))
 
 

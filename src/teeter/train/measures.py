@@ -42,6 +42,7 @@ __all__ = [
     "Said",
     "accuracy",
     "blowup",
+    "fit",
     "loss",
     "outputs_of",
     "parameter_norm",
@@ -95,6 +96,27 @@ class Loss:
     def of_stack(self, stack: Stacked) -> list[float]:
         outputs = _stacked(stack, self.inputs, self.batch)
         return vmap(LOSSES[self.kind], in_dims=(0, None))(outputs, self.targets).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """See `fit`."""
+
+    inputs: Inputs
+    labels: Tensor
+    kind: str
+    batch: int
+
+    def __call__(self, model: Callable[[Any], Any]) -> dict[str, float]:
+        return self._of(outputs_of(model, self.inputs, self.batch))
+
+    def of_stack(self, stack: Stacked) -> list[dict[str, float]]:
+        return [self._of(each) for each in _stacked(stack, self.inputs, self.batch)]
+
+    def _of(self, outputs: Tensor) -> dict[str, float]:
+        right = _share(answers(outputs) == self.labels)
+        ends = {"accuracy": right.value, "accuracy_low": right.low, "accuracy_high": right.high}
+        return {**ends, "loss": float(LOSSES[self.kind](outputs, self.labels))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +175,17 @@ class ParameterNorm:
 
 def accuracy(inputs: Inputs, labels: Tensor, *, batch: int = _BATCH) -> OfStack:
     """How often the answer is the label: the largest of several logits, or the sign of a scalar for labels ±1."""
-    if labels.shape != (count(inputs),):
-        raise InputError(f"{count(inputs)} inputs have as many labels, got {tuple(labels.shape)}")
-    return Accuracy(inputs, labels, batch)
+    return Accuracy(inputs, _labels(inputs, labels), batch)
 
 
 def loss(inputs: Inputs, targets: Tensor, kind: str = "mse", *, batch: int = _BATCH) -> OfStack:
     """The mean loss on inputs that stay the same, in evaluation mode."""
-    if kind not in LOSSES:
-        raise UnknownName("loss", kind, LOSSES)
-    return Loss(inputs, targets, kind, batch)
+    return Loss(inputs, targets, _kind(kind), batch)
+
+
+def fit(inputs: Inputs, labels: Tensor, kind: str = "cross-entropy", *, batch: int = _BATCH) -> OfStack:
+    """Both, from one forward of each input: under the name "train", `train_accuracy` with its ends and `train_loss`."""
+    return Fit(inputs, _labels(inputs, labels), _kind(kind), batch)
 
 
 def sensitivity(
@@ -213,6 +236,18 @@ def blowup(inputs: Inputs, *, batch: int = _BATCH, **more: Any) -> OfStack:
 def parameter_norm(**more: Any) -> OfStack:
     """`teeter.parameter_norm`; `more` is its `skip`."""
     return ParameterNorm(more)
+
+
+def _labels(inputs: Inputs, labels: Tensor) -> Tensor:
+    if labels.shape != (count(inputs),):
+        raise InputError(f"{count(inputs)} inputs have as many labels, got {tuple(labels.shape)}")
+    return labels
+
+
+def _kind(loss: str) -> str:
+    if loss not in LOSSES:
+        raise UnknownName("loss", loss, LOSSES)
+    return loss
 
 
 def _share(right: Tensor) -> Estimate:

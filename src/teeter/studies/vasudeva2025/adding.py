@@ -151,11 +151,9 @@ def measured(spec: Adder, train: LabelledPairs, test: LabelledPairs) -> dict[str
         return measures.sensitivity(some, noise_of(spec, relative), budget=budget, seed=spec.seed, batch=_BATCH)
 
     return {
-        "train_accuracy": measures.accuracy(train.tokens, train.labels, batch=_BATCH),
-        "test_accuracy": measures.accuracy(test.tokens, test.labels, batch=_BATCH),
+        "train": measures.fit(train.tokens, train.labels, batch=_BATCH),
+        "test": measures.fit(test.tokens, test.labels, batch=_BATCH),
         "new_accuracy": measures.accuracy(test.tokens[new], test.labels[new], batch=_BATCH),
-        "train_loss": measures.loss(train.tokens, train.labels, "cross-entropy", batch=_BATCH),
-        "test_loss": measures.loss(test.tokens, test.labels, "cross-entropy", batch=_BATCH),
         "norm": measures.parameter_norm(),
         "embedding": _embedding,
         "sensitivity": sensitivity(train),

@@ -141,10 +141,8 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
     many = min(len(x), SHARED)
     known, known_labels = x[: many // 3], y[: many // 3]
     what: dict[str, measures.Measure] = {
-        "train_accuracy": measures.accuracy(known, known_labels),
-        "train_loss": measures.loss(known, known_labels, "cross-entropy"),
-        "test_accuracy": measures.accuracy(test, labels),
-        "test_loss": measures.loss(test, labels, "cross-entropy"),
+        "train": measures.fit(known, known_labels),
+        "test": measures.fit(test, labels),
         "sensitivity": measures.sensitivity(x[:many], noise, budget=2 * many),  # an image as it is, and nudged
     }
     recipe = Recipe(

@@ -125,10 +125,8 @@ def run_all(specs: Sequence[Spec], folder: Path | None) -> list[list[dict[str, A
         streams.append(shuffled(x, y, spec.batch, spec.seed))
         some = x[: spec.strings], y[: spec.strings]
         each: dict[str, Measure] = {
-            "train_accuracy": measures.accuracy(*some, batch=_BATCH),
-            "test_accuracy": measures.accuracy(unseen, labels, batch=_BATCH),
-            "train_loss": measures.loss(*some, batch=_BATCH),
-            "test_loss": measures.loss(unseen, labels, batch=_BATCH),
+            "train": measures.fit(*some, "mse", batch=_BATCH),
+            "test": measures.fit(unseen, labels, "mse", batch=_BATCH),
             "norm": measures.parameter_norm(),
             # Every bit of these strings, so that the parity itself would come out as p/d, and not only on average.
             "sensitivity": measures.sensitivity(
