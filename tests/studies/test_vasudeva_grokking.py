@@ -155,9 +155,9 @@ def test_the_paper_tiers():
     }
     warned = early_warning.STUDY.specs("paper")
     counts = pd.DataFrame(map(dataclasses.asdict, warned)).groupby(["variant", "labels"]).size().to_dict()
-    assert counts == {(variant, labels): n for variant in adding.VARIANTS for labels, n in (("sum", 6), ("random", 4))}
+    assert counts == {(variant, labels): n for variant in adding.VARIANTS for labels, n in (("sum", 6), ("random", 6))}
     assert warned[: len(specs)] == specs and early_warning.STUDY.home is grokking.STUDY  # no run is made twice
-    assert [spec.seed for spec in warned[len(specs) :]] == [0, 1, 2, 3] * 2
+    assert [spec.seed for spec in warned[len(specs) :]] == [0, 1, 2, 3, 4, 5] * 2
     assert len({adding.kind_of(spec) for spec in warned}) == 2  # controls are trained beside the others
     recipe = adding._recipe(specs[0])
     assert (recipe.optimizer, recipe.loss, recipe.batch, recipe.steps) == ("adamw", "cross-entropy", None, 25_000)
@@ -186,7 +186,7 @@ def alarming(count=8, **other):
             for variant in ("text", "released")
             for each in (
                 *[run(seed, variant, **other) for seed in range(count)],
-                *[control(seed, variant, fall=0.1 * (1 + seed)) for seed in range(3)],
+                *[control(seed, variant, fall=0.1 * (1 + seed % 3)) for seed in range(6)],
             )
         ]
     )
@@ -255,9 +255,10 @@ def test_alarms_and_leads_by_hand():
 def test_a_warning_that_comes_first():
     table = alarming(grok=48, lead=26)  # epochs 9,216 and 1,936
     found = verdicts(early_warning, table)
-    rises = {words for words in found if words.startswith("random labels")}
-    assert {words for words, verdict in found.items() if verdict == "reproduced"} == found.keys() - rises
-    assert {found[words] for words in rises} == {"undecided"}  # 0 of 3
+    assert set(found.values()) == {"reproduced"}
+    fewer = verdicts(early_warning, table.loc[(table.labels == "sum") | (table.seed < 5)])
+    rises = {words for words in fewer if words.startswith("random labels")}
+    assert {words for words, verdict in fewer.items() if verdict == "undecided"} == rises  # none of five
 
 
 def test_and_one_that_does_not():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from teeter.data import LabelledImages
-from teeter.errors import UnknownName
+from teeter.errors import InputError, UnknownName
 from teeter.report.drawing import svg
 from teeter.runs import tidy
 from teeter.runs.store import Run
@@ -219,6 +219,20 @@ def drawn(table):
     drawing = regularisers.STUDY.figure(table)
     assert "<svg" in svg(lambda: drawing, "a")
     return drawing
+
+
+def test_a_corruption_that_cannot_be_made_is_told_before_training(monkeypatch):
+    few = LabelledImages(torch.zeros(40, 1, 28, 28, dtype=torch.uint8), torch.arange(40) % 10, ("",) * 10)
+
+    def asked(corruption, *given, **more):
+        raise InputError(f"no {corruption}")
+
+    monkeypatch.setattr(regularisers, "_images", lambda name, split, limit: few)
+    monkeypatch.setattr(regularisers.data, "cifar10_c", asked)
+    monkeypatch.setattr(regularisers, "train", lambda *given, **more: pytest.fail("it was trained first"))
+    regularisers._corrupted.cache_clear()
+    with pytest.raises(InputError, match="no gaussian_noise"):
+        regularisers.run(regularisers.PAPER[0])
 
 
 def test_figures():

@@ -231,6 +231,23 @@ def test_a_look_asks_the_model_once_of_every_image():
     assert found["sensitivity_low"] <= many / (400 * times) <= found["sensitivity_high"]
 
 
+def test_an_interrupted_look_is_no_number():
+    """A sensitivity that is interrupted tells what it has by then, and a row that is kept for good may not."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+    x, asked = torch.randn(4000, 1, 8, 8), []
+
+    def ends(part, given, out):
+        asked.append(len(out))
+        if len(asked) == 7:
+            raise KeyboardInterrupt
+
+    clean = looks.outputs(model, x)
+    model.register_forward_hook(ends)
+    with pytest.raises(KeyboardInterrupt):
+        looks.sensitivity(model, x, clean, PatchNoise(4, 1.0), times=5)
+    assert len(asked) == 7
+
+
 def test_larger_images_are_looked_at_in_smaller_batches(monkeypatch):
     """Of 4,096 images at 224 pixels a network makes more than 2^31 numbers, farther than some kernels count."""
     assert looks.at_once(torch.empty(1, 3, 32, 32)) == looks.at_once(torch.empty(1, 3, 96, 96)) == 1024

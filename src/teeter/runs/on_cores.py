@@ -72,14 +72,15 @@ def on_cores(
                 'lacks `if __name__ == "__main__":`'
             ) from None
         except BaseException:
-            stop.set()
-            _interrupt(set(multiprocessing.active_children()) - others)
+            with _deaf():  # a second Ctrl-C, until all are told of the first
+                stop.set()
+                _interrupt(set(multiprocessing.active_children()) - others)
             raise
 
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """What is started in here does not hear the keyboard until `_begin`; this process hears it afterwards."""
+    """What is started in here does not hear the keyboard until `_begin`; this process hears it once it is out again."""
     if not _UNIX or threading.current_thread() is not threading.main_thread():
         yield
         return

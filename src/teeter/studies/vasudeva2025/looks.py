@@ -37,7 +37,7 @@ RHOS, DRAWS = (0.005, 0.05), 5  # weight noise of 7.2, and of the released code
 SEVERITIES = (1, 2)  # Fig. 21 and 20
 NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
 FINER = 5  # times as many triples at the end, under V's own noise
-_BATCH = {"cpu": 1024, "cuda": 4096}
+_BATCH = {"cpu": 1024, "cuda": 2048}
 _NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a layer may make thirty times as many of them
 _CHECKED = 32  # forwards that a look at given clean outputs takes
 
@@ -64,7 +64,10 @@ def fit(name: str, clean: Tensor, labels: Tensor) -> dict[str, float]:
 def sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times: int = 1) -> Estimate:
     """From so many triples of each image, a token and a noise drawn at random."""
     budget = times * len(x) + min(_CHECKED, len(x))
-    return measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=at_once(x))
+    found = measure.sensitivity(model, x, noise, budget=budget, clean=clean, batch=at_once(x))
+    if found.stopped == "interrupted":  # what there is by then is not what was asked for
+        raise KeyboardInterrupt
+    return found
 
 
 def look(

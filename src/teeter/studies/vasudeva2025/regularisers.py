@@ -131,10 +131,25 @@ def _corrupted(name: str, limit: int, corruption: str, severity: int) -> Labelle
     return unframed(data.cifar10_c(corruption, severity, clean, source="generated"))
 
 
+def _every_corruption(spec: Regularised) -> list[tuple[dict[str, Any], LabelledImages]]:
+    """Which it is, and the test images; none of digits, which are too small."""
+    return [
+        (
+            {"corruption": name, "family": family, "severity": severity},
+            _corrupted(spec.data, spec.tests, name, severity),
+        )
+        for family in FAMILIES
+        for name in data.FAMILIES[family]
+        for severity in SEVERITIES
+        if spec.data != "digits"
+    ]
+
+
 def run(spec: Regularised) -> list[dict[str, Any]]:
     if spec.method not in METHODS:
         raise UnknownName("method", spec.method, METHODS)
     device, setting = device_here(), SETTINGS[spec.data]
+    corrupted = _every_corruption(spec)  # one that cannot be made is an error before training, not after it
     x, y = scaled(_images(spec.data, "train", spec.images), device)
     test, labels = scaled(_images(spec.data, "test", spec.tests), device)
     epoch, noise = len(x) // spec.batch, PatchNoise(spec.patch, setting.sigma2)
@@ -177,16 +192,10 @@ def run(spec: Regularised) -> list[dict[str, Any]]:
     kept = [{name: value for name, value in row.items() if name != "rate"} for row in made.rows]  # the spec's own
     rows = [{"about": "epoch", "epoch": row["step"] / epoch, **row} for row in kept]
     rows += [{"about": "weights", **_sharpness(made.model, known)}]
-    if spec.data == "digits":  # too small to be corrupted
-        return rows
-    for family in FAMILIES:
-        for name in data.FAMILIES[family]:
-            for severity in SEVERITIES:
-                images, _ = scaled(_corrupted(spec.data, spec.tests, name, severity), device)
-                found = measures.accuracy(images, labels)(made.model)
-                assert isinstance(found, Estimate)
-                where = {"corruption": name, "family": family, "severity": severity}
-                rows.append({"about": "corruption", **where, **told("accuracy", found)})
+    for where, images in corrupted:
+        found = measures.accuracy(scaled(images, device)[0], labels)(made.model)
+        assert isinstance(found, Estimate)
+        rows.append({"about": "corruption", **where, **told("accuracy", found)})
     return rows
 
 
