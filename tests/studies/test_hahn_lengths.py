@@ -62,9 +62,9 @@ def test_runs_that_did_not_converge_count_only_as_discarded():
     assert lengths.level("parity", "text", 20)(table).n == 2
     lost = lengths.discarded("parity", "text")(table)
     assert lost == over_runs.share([True] * 2 + [False] * 6)
-    assert length_panels.count(table, "parity") == "PARITY: 2/8 discarded"
+    assert length_panels.count(table, "parity") == "PARITY: discarded 2/8"
     both = pd.concat([table, table.assign(variant="released", converged=True)])
-    assert length_panels.count(both, "parity") == "PARITY: 2/8 and 0/8 discarded"
+    assert length_panels.count(both, "parity") == "PARITY: discarded 2/8, released 0/8"
 
 
 def test_significance_and_what_its_absence_needs():
@@ -209,7 +209,7 @@ def test_figures_of_one_variant_and_of_none_converged(study):
     more = dict(blowup=1.0, norm=2.0)
     table = pd.concat([table_of(NOISY, function=name).assign(**more) for name in names])
     texts = [text.get_text() for text in study.figure(table).legends[0].get_texts()]
-    assert "text" in texts
+    assert texts[-2:] == ["text", "two standard deviations"]
     assert "released code" not in texts
     drawn = study.figure(table.assign(converged=False))
-    assert sum(t.get_text() == "no run converged" for axes in drawn.axes for t in axes.texts) == len(texts) - 1
+    assert sum(t.get_text() == "no run converged" for axes in drawn.axes for t in axes.texts) == len(texts) - 2

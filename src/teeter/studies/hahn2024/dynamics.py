@@ -335,6 +335,8 @@ def figure(table: pd.DataFrame) -> Figure:
         axes.set_ylabel(name)
     drawing.align_ylabels()
     handles, labels = panels[0][0].get_legend_handles_labels()
+    learned = {f"{decay:g}" for decay in table.loc[table.converged.astype(bool), "weight_decay"]}
+    labels = [label if label in learned else f"{label} (none converged)" for label in labels]
     drawing.legend(handles, labels, loc="outside lower center", ncols=4, title="weight decay")
     return drawing
 

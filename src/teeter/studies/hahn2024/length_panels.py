@@ -12,6 +12,7 @@ from teeter.studies.hahn2024.lengths import SHARPNESS, points
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -62,25 +63,29 @@ def count(table: pd.DataFrame, function: str) -> str:
 
     >>> import pandas as pd
     >>> count(pd.DataFrame({"function": ["mean"] * 3, "variant": "text", "converged": [True, False, True]}), "mean")
-    'MEAN: 1/3 discarded'
+    'MEAN: discarded 1/3'
     """
     own = table.loc[table["function"] == function]
     each = [own.loc[own["variant"] == variant, "converged"].astype(bool) for variant in LINES]
-    lost = " and ".join(f"{int((~part).sum())}/{len(part)}" for part in each if len(part))
-    return f"{function.upper()}: {lost} discarded"
+    lost = ", released ".join(f"{int((~part).sum())}/{len(part)}" for part in each if len(part))
+    return f"{function.upper()}: discarded {lost}"
 
 
 def titled(axes: Axes, table: pd.DataFrame, function: str) -> None:
-    axes.set_title(count(table, function), loc="left", color=COLORS[function], fontsize=9)
+    axes.set_title(count(table, function), loc="left", color=COLORS[function], fontsize=8.5)
 
 
 def legend(drawing: Figure, table: pd.DataFrame, functions: Sequence[str]) -> None:
     """Functions by colour and variants by line, below the panels; a variant that was not run is not named."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    handles = [Line2D([], [], color=COLORS[name], linewidth=1.5, label=name.upper()) for name in functions]
+    handles: list[Artist] = [
+        Line2D([], [], color=COLORS[name], linewidth=1.5, label=name.upper()) for name in functions
+    ]
     for variant, line in LINES.items():
         if variant in set(table["variant"]):
             handles.append(Line2D([], [], color="0.3", linewidth=1.5, linestyle=line, label=WORDS[variant]))
-    room = {"ncols": len(handles), "handlelength": 1.6, "columnspacing": 1.3, "fontsize": 8.5}
+    handles.append(Patch(color="0.3", alpha=0.2, linewidth=0, label="two standard deviations"))
+    room = {"ncols": 4, "handlelength": 1.6, "columnspacing": 1.3, "fontsize": 8.5}
     drawing.legend(handles=handles, loc="outside lower center", **room)

@@ -252,7 +252,7 @@ def figure(table: pd.DataFrame) -> Figure:
                 column[1].plot(lead.value, i, shapes[signal], color=f"C{i}", markersize=6)
         here = table.loc[(table.variant == variant) & (table.labels == "sum")]
         column[0].set_title(f"{variant}: {len(runs)} of {here.seed.nunique()} runs grok", loc="left", fontsize=9)
-        column[0].set_xlabel("epoch (grey: from memorised to grokked)", fontsize=8)
+        column[0].set_xlabel("epoch, square-root scale\n(grey: from memorised to grokked)", fontsize=8)
         column[1].axvline(0, color="0.5", linewidth=0.8)
         column[1].set_xlabel("epochs before the alarm of test accuracy\n(mean, 95 % interval over runs)", fontsize=8)
         for axes in column:

@@ -239,7 +239,7 @@ def figure(table: pd.DataFrame) -> Figure:
                     axes.plot(each.epoch, values, color=f"C{i}", linewidth=0.7, alpha=0.7, label=words)
             _shade(axes, courses, numbered=axes is column[0])
         column[0].set_title(f"{variant}: {len(courses)} of {len(runs)} runs grok", loc="left", fontsize=9)
-        column[-1].set_xlabel("epoch")
+        column[-1].set_xlabel("epoch (square-root scale)")
         column[-1].tick_params(axis="x", labelsize=8)
     for axes, (name, lines) in zip(panels[:, 0], _PANELS.items(), strict=True):
         axes.set_ylabel(name)

@@ -28,7 +28,7 @@ from teeter.runs import Together
 from teeter.studies.devices import device_here
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import looks
-from teeter.studies.vasudeva2025.over_epochs import LEAST, Measured, logarithmic, told
+from teeter.studies.vasudeva2025.over_epochs import LEAST, Measured, logarithmic, told, variance_axis
 from teeter.studies.vasudeva2025.settings import SETTINGS, Setting, enlarged, scaled
 from teeter.studies.vasudeva2025.vision import TRAINED, Seen, chosen, finals, model_of, of, sees
 from teeter.train import measures
@@ -286,12 +286,9 @@ def figure(table: pd.DataFrame) -> Figure:
                 right.fill_between(
                     own["sigma2"], own["sensitivity_low"], own["sensitivity_high"], color=colour, alpha=0.2
                 )
-    logarithmic(left.set_yscale, rows["sensitivity"])
+    logarithmic(left, rows["sensitivity"])
     left.set(xlabel="accuracy, training images", ylabel="sensitivity, training images")
-    variances = sorted(noise["sigma2"].unique())
-    right.set(xscale="log", xlabel="variance of the noise")
-    right.set_xticks(variances, [f"{each:g}" for each in variances])
-    right.minorticks_off()
+    variance_axis(right, sorted(noise["sigma2"].unique()))
     drawing.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
 

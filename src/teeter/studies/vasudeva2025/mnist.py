@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from teeter.measure import Estimate
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, beside, logarithmic, logs, seeds_and_mean
+from teeter.studies.vasudeva2025.over_epochs import (
+    NAMES,
+    Measured,
+    above,
+    beside,
+    logarithmic,
+    logs,
+    seeds_and_mean,
+    variance_axis,
+)
 from teeter.studies.vasudeva2025.settings import SETTINGS
 from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, ends, of, run
 
@@ -100,11 +109,9 @@ def figure(table: pd.DataFrame) -> Figure:
         over_variances.plot(middle.index, middle, "o-", color=f"C{i}", markersize=3.5, linewidth=1.2)
     noises = of(table, about="noise")
     for axes, values in ((over_epochs, of(table, about="epoch")), (over_variances, noises)):
-        logarithmic(axes.set_yscale, values["sensitivity"])
+        logarithmic(axes, values["sensitivity"])
     variances = sorted(of(noises, noise="patch")["sigma2"].unique())
-    over_variances.set(xscale="log", xlabel="variance, at the end")
-    over_variances.set_xticks(variances, [f"{each:g}" for each in variances])
-    over_variances.minorticks_off()
+    variance_axis(over_variances, variances, "variance, at the end")
     for axes, label in ((accuracy, "accuracy, training set"), (over_epochs, "sensitivity")):
         axes.set(xlabel="epoch", ylabel=label)
     final = ends(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "printed",
     "seeds_and_mean",
     "told",
+    "variance_axis",
     "within",
 ]
 
@@ -57,10 +58,29 @@ def logs(values: Any) -> Any:
     return np.log10(values.clip(lower=LEAST))
 
 
-def logarithmic(set_scale: Callable[..., None], values: Any) -> None:
+def logarithmic(axes: Axes, values: Any, which: Literal["x", "y"] = "y") -> None:
     """An axis of sensitivities: those that are 0 are left out, and where all are, it stays as it is."""
-    if (values > 0).any():
-        set_scale("log", nonpositive="mask")
+    from matplotlib.ticker import LogLocator
+
+    some = values[values > 0]
+    if not len(some):
+        return
+    axis, scale = (axes.yaxis, axes.set_yscale) if which == "y" else (axes.xaxis, axes.set_xscale)
+    scale("log", nonpositive="mask")
+    axis.set_major_formatter("{x:g}")
+    if some.max() < 100 * some.min():  # a power of ten may be all that is labelled else
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_minor_formatter("{x:g}")
+        axis.set_tick_params(which="both", length=3.5, pad=3.5)
+
+
+def variance_axis(axes: Axes, variances: Sequence[float], label: str = "variance of the noise") -> None:
+    """From left to right, with a tick for each."""
+    from matplotlib.ticker import NullLocator
+
+    axes.set(xscale="log", xlabel=label)
+    axes.set_xticks(variances, [f"{each:g}" for each in variances])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def at_the_end(data: str, noise: str = "patch", **these: Any) -> Measured:
@@ -155,7 +175,7 @@ def curves(
     for i, value in enumerate(published):
         if value is not None:
             panels[1, 1].axhline(value, color=f"C{i}", linestyle=":", linewidth=1)
-    logarithmic(panels[1, 1].set_yscale, rows["sensitivity"])
+    logarithmic(panels[1, 1], rows["sensitivity"])
     for axes in panels[1]:
         axes.set_xlabel("epoch")
     drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(kinds), 3))

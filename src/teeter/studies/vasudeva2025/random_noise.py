@@ -97,7 +97,7 @@ def figure(table: pd.DataFrame) -> Figure:
                 axes.plot(ends, [TABLE_4[model, noise]] * 2, color="black", linestyle=":", label=label)
     axes.set_xlim(-0.5, 1.5)
     axes.set_xticks([0, 1], ["on all pixels, variance 0.025", "on a patch, variance 1"])
-    logarithmic(axes.set_yscale, of(table, about="noise")["sensitivity"])
+    logarithmic(axes, of(table, about="noise")["sensitivity"])
     axes.set_ylabel("sensitivity, training set")
     drawing.legend(loc="outside right upper", fontsize=8.5)
     return drawing

@@ -180,8 +180,7 @@ def figure(table: pd.DataFrame) -> Figure:
         right.plot(x, y.loc[x.index], mark, color=colour, markersize=5)
     left.set_xticks(range(1 + len(families)), ["none", *families])
     left.set(xlabel="corruption", ylabel="accuracy, test set")
-    logarithmic(right.set_xscale, last["sensitivity"])
-    right.tick_params(axis="x", which="minor", labelbottom=False)  # too many for so narrow a panel
+    logarithmic(right, last["sensitivity"], "x")
     right.set(xlabel="sensitivity, training set", ylabel=words)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5)
     return drawing

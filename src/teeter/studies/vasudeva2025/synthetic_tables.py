@@ -202,7 +202,7 @@ def figure(table: pd.DataFrame) -> Figure:
     axes.invert_yaxis()
     axes.set_xlabel("per cent from the closed form")
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    axes.legend(handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+    drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return drawing
 
 

@@ -16,7 +16,7 @@ from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.cifar10 import PAPER, SMALL, SMOKE
-from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logarithmic, logs
+from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logarithmic, logs, variance_axis
 from teeter.studies.vasudeva2025.vision import of, run
 
 if TYPE_CHECKING:
@@ -89,11 +89,9 @@ def figure(table: pd.DataFrame) -> Figure:
             for _, line in each.iterrows():
                 axes.plot(line.index, line, color=f"C{i}", linewidth=0.6, alpha=0.5)
             axes.plot(each.columns, each.mean(), "o-", color=f"C{i}", markersize=3, label=NAMES[model])
-    logarithmic(panels[1].set_yscale, of(table, about="noise")["sensitivity"])
+    logarithmic(panels[1], of(table, about="noise")["sensitivity"])
     for axes in panels:
-        axes.set(xscale="log", xlabel="variance of the noise")
-        axes.set_xticks(variances, [f"{each:g}" for each in variances])
-        axes.minorticks_off()
+        variance_axis(axes, variances)
     panels[0].set_ylabel("sensitivity, training set")
     drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return drawing
