@@ -12,6 +12,7 @@ from teeter.report import cube_figure, save
 from teeter.report.words import MARKS, measured, number, tally
 from teeter.runs import Store, elapsed
 from teeter.studies import PAPERS, STUDIES, Outcome, Study
+from teeter.studies.vasudeva2025.settings import SETTINGS
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -61,7 +62,16 @@ def other_data(outcome: Outcome) -> str:
     here, there = (
         {getattr(spec, "data", "") for spec in outcome.study.tiers[tier]} for tier in (outcome.tier, "paper")
     )
-    return f" It is on `{'`, `'.join(sorted(here))}` ([data](../data.md))." if here - there else ""
+    return f" It is on {' and '.join(map(called, sorted(here)))} ([data](../data.md))." if here - there else ""
+
+
+def called(data: str) -> str:
+    """
+    >>> called("digits"), called("cifar10-96")
+    ('`digits`', '`cifar10` enlarged to 96 x 96 pixels')
+    """
+    size = SETTINGS[data].size if data in SETTINGS else 0
+    return f"`{data.removesuffix(f'-{size}')}`" + (f" enlarged to {size} x {size} pixels" if size else "")
 
 
 def spent(outcome: Outcome) -> str:

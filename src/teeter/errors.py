@@ -38,5 +38,5 @@ class UnknownName(TeeterError, LookupError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
-        hint = f"did you mean '{near[0]}'? " if near else ""
-        super().__init__(f"no {kind} named '{name}': {hint}There are: {', '.join(names)}")
+        hint = f": did you mean '{near[0]}'?" if near else "."
+        super().__init__(f"no {kind} named '{name}'{hint} There are: {', '.join(names)}")

@@ -41,6 +41,13 @@ def test_cube_json(teeter):
     assert json.loads(teeter("cube", "mean", "--n", "4", "--json")[1])["flip_probability"] is None
 
 
+@pytest.mark.parametrize(("words", "k"), [([], 3), (["--k", "2"], 2)])
+def test_cube_says_which_k(teeter, words, k):
+    assert json.loads(teeter("cube", "sparse-parity", "--n", "5", *words, "--json")[1])["k"] == k
+    assert f"sparse-parity, k = {k}, on n = 5 bits" in teeter("cube", "sparse-parity", "--n", "5", *words)[1]
+    assert json.loads(teeter("cube", "parity", "--n", "5", "--json")[1])["k"] is None
+
+
 def test_cube_words_and_picture(teeter, tmp_path):
     code, out, err = teeter("cube", "sparse-parity", "--n", "6", "--k", "2", "--plot", "deep/picture.svg")
     assert code == 0
@@ -60,7 +67,13 @@ def test_study_list(teeter):
     assert code == 0
     assert [entry["name"] for entry in listed] == list(STUDIES)
     assert set(listed[0]) == {"name", "paper", "where", "title"}
-    assert "hahn2024/functions" in teeter("study", "list")[1]
+
+
+@pytest.mark.parametrize("columns", ["24", "80", "100", "130"])
+def test_names_are_never_cut(teeter, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    first = {line.split()[0] for line in teeter("study", "list")[1].splitlines() if line.strip()}
+    assert set(STUDIES) <= first
 
 
 def test_study_run_show_report(teeter, tmp_path):
@@ -95,6 +108,22 @@ def test_a_study_in_slices_and_packed(teeter, tmp_path):
     assert code == 0 and Path(tmp_path, out.strip()).match("here/hahn2024/functions/runs-*.jsonl.gz")
     assert len(list((tmp_path / "here" / "hahn2024" / "functions").iterdir())) == 1
     assert "5 reproduced" in teeter("study", "show", "hahn2024/functions", "--store", "here")[1]
+
+
+def test_half_a_tier_has_no_verdicts(teeter):
+    how = ("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here", "--json")
+    code, out, _ = teeter(*how, "--seconds", "0")
+    answer = json.loads(out)
+    assert (code, answer["runs"]) == (0, 0)
+    assert {claim["verdict"] for claim in answer["claims"]} == {"incomplete: 0 of 40 runs"}
+    assert "incomplete" not in teeter(*how)[1]
+
+
+def test_a_lesser_tier_says_so(teeter):
+    how = ("vasudeva2025/svhn", "--store", "here")
+    for words in (("study", "run", *how, "--tier", "smoke"), ("study", "show", *how)):
+        said = " ".join(teeter(*words)[1].split())
+        assert "only shows that the study runs: its verdicts mean nothing. It is on digits, the paper tier on" in said
 
 
 def test_store_from_the_environment(teeter, monkeypatch, tmp_path):
@@ -179,6 +208,10 @@ def test_cite(teeter):
     ("words", "message"),
     [
         (["cube", "party", "--n", "3"], "no function named 'party': did you mean 'parity'?"),
+        (["cube", "foo", "--n", "3"], "random-function, sparse-parity"),
+        (["cube", "parity", "--n", "3", "--m", "2"], "Try 'teeter cube --help'."),
+        (["study", "run"], "Try 'teeter study run --help'."),
+        (["study", "--m"], "Try 'teeter study --help'."),
         (["cube", "parity", "--n", "48"], "needs 2.0 PiB of memory"),
         (["cube", "parity", "--n", "2000"], "more than any memory holds"),
         (["cube", "first", "--n", "0"], "bit 0 does not exist"),

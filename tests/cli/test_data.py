@@ -61,6 +61,15 @@ def test_list(teeter, digits, monkeypatch):
     assert "58 kB" in out
 
 
+def test_list_in_a_narrow_terminal(teeter, digits, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = teeter("data", "list")[1].splitlines()
+    assert set(DATA) <= {line.split()[0] for line in lines if line.strip()}
+    assert len(lines) < 2 * len(DATA)
+    assert all(len(line) <= 80 for line in lines if "needs" not in line)
+    assert "licences, and descriptions in full: in a wider terminal, or with --json" in lines
+
+
 def test_what_is_generated_is_not_missing(teeter, bare, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr(sys.modules["teeter.data.packages"].shutil, "which", lambda tool: tool)
@@ -279,7 +288,7 @@ def test_interrupted(served, bare):
     ],
 )
 def test_what_is_left_by_a_command_that_was_stopped(words, left, monkeypatch, capsys):
-    def stop(standalone_mode):
+    def stop(**named):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["teeter", *words.split()])

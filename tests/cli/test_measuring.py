@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 from safetensors.torch import save_file
 from transformers import ViTImageProcessorPil
@@ -100,21 +99,6 @@ def test_measure_texts(teeter, reviews, tmp_path):
     assert json.loads(teeter(*words, "--limit", "10", "--max-length", "4")[1])["inputs"] == 10
     code, out, _ = teeter("doctor", *reviews, "--perturb", "embedding", "--limit", "20")
     assert (code, out) == (0, "nothing wrong\n")
-
-
-def test_a_map_of_texts_shows_their_words(teeter, reviews, tmp_path, monkeypatch):
-    drawn = {}
-    monkeypatch.setattr("teeter.report.token_text", lambda where, texts: drawn.update(texts=texts) or Figure())
-    assert teeter("measure", *reviews, "--perturb", "embedding", "--budget", "200", "--map", "map.png")[0] == 0
-    assert len(drawn["texts"]) == 6
-    for text in drawn["texts"]:
-        assert text[0] == "[CLS]"
-        assert text[-1] == "[SEP]"  # and no padding
-    monkeypatch.setattr("teeter.report.position_profile", lambda where: drawn.update(profile=where) or Figure())
-    assert (
-        teeter("measure", *reviews, "--perturb", "weights", "--limit", "4", "--budget", "20", "--map", "m.png")[0] == 0
-    )
-    assert drawn["profile"].mean.shape == (4, 1)
 
 
 def test_measure_a_folder_of_images(teeter, tmp_path):

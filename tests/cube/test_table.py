@@ -74,6 +74,7 @@ def test_zero_bits_is_a_constant():
         (lambda: cube.walsh(torch.ones(4, dtype=torch.complex64)), "real values"),
         (lambda: cube.degree_profile(torch.tensor([1.0, float("inf")])), "first at index 1"),
         (lambda: cube.average_sensitivity(torch.ones(2, 4)), "one table of shape"),
+        (lambda: cube.average_sensitivity([1, -1]), "a torch tensor, got list"),  # pyright: ignore
     ],
 )
 def test_bad_tables_are_named(call, message):
@@ -93,6 +94,8 @@ def test_integers_become_float64():
 def test_too_many_bits_say_how_much_memory_it_would_take():
     with pytest.raises(TooLarge, match="n = 45 bits needs 256.0 TiB of memory and .* are available on cpu"):
         cube.truth_table(cube.parity, 45)
+    with pytest.raises(TooLarge, match="all points of n = 40 bits needs 648.0 TiB"):
+        cube.points(40)
     with pytest.raises(TooLarge, match="2\\^2000 inputs"):
         cube.truth_table(cube.parity, 2000)
 

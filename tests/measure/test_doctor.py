@@ -49,6 +49,13 @@ class Company(nn.Module):
         (lambda x: torch.ones(len(x), 3), "wrong: all outputs are the same"),
         (lambda x: torch.stack([x[:, 0], x[:, 0] + 5], 1), "note: every answer is the same class"),
         (lambda x: x.unsqueeze(-1), "or \\(\\d+, classes\\) numbers"),
+        (lambda x: x.sum(-1).sigmoid(), r"note: on the inputs looked at, every output lies in \[0, 1\]"),
+        (lambda x: x.sum(-1, keepdim=True) + 50, "every output has the same sign"),
+        (
+            nn.Linear(5, 2).double(),
+            "these inputs \\(weights of torch.float64, inputs of torch.float32\\): RuntimeError",
+        ),
+        (lambda x: x[:, 9], "wrong: the model does not run on these inputs: IndexError"),
         (nn.Linear(5, 2), "note: the model is in training mode, though nothing in it depends on that"),
     ],
 )
@@ -80,6 +87,14 @@ def test_illnesses_of_perturbations():
     assert any("never ran" in line for line in said(model, text, perturb.HiddenNoise("unused")))
     assert said(model, text, perturb.TokenReplace(9, skip=(0,)))[0] == "note: 1 of 3 inputs have no token to perturb"
     assert said(model, text, perturb.TokenReplace(9, skip=(0, 1, 2, 3)))[0].startswith("wrong: 3 of 3")
+
+    assert "a vocabulary of 300 tokens is larger" in said(model, text, perturb.TokenReplace(300))[0]
+
+    class Broken(perturb.InputNoise):
+        def run(self, model, inputs, noise):
+            return model(inputs[:, :3])
+
+    assert "wrong: the model does not run on perturbed inputs: RuntimeError" in said(healthy(), X, Broken())[0]
 
     class Heavy(perturb.InputNoise):
         def run(self, model, inputs, noise):

@@ -87,6 +87,13 @@ def test_three_shards_merge_to_the_whole(design):
     )
     with pytest.raises(InputError, match="at least one shard"):
         merge([])
+    with pytest.raises(InputError, match=r"given once, got \(0, 3\), \(1, 3\), \(0, 3\)"):
+        merge([parts[0], parts[1], parts[0]])
+    with pytest.raises(InputError, match=r"given once, got \(0, 3\), \(0, 1\)"):
+        merge([parts[0], whole])
+    other = sensitivity(ones, rates[:150], Coin(), shard=(1, 3), **how)
+    with pytest.raises(InputError, match="the same inputs, got some of 150 and of 200 inputs"):
+        merge([parts[0], other])
 
 
 def test_every_input_counts_once_however_long_it_is():
@@ -117,6 +124,7 @@ def test_stops_where_it_is_told():
     assert fixed.half_width <= 0.02
     spent = sensitivity(ones, rates, Coin(), precision=0.01, budget=1001)
     assert (spent.stopped, spent.forwards) == ("budget", 1000)
+    assert sensitivity(ones, rates, Coin(), budget=1e3).forwards == 1000
     default = sensitivity(ones, rates, Coin())
     assert default.half_width <= 0.05 * default.value
 
@@ -159,6 +167,15 @@ def test_an_interrupt_returns_what_there_is():
     assert 500 < estimate.draws < 2000
 
 
+@pytest.mark.parametrize("design", ["broad", "adaptive", "paper"])
+def test_an_interrupt_before_there_is_anything_is_one(design):
+    def stop(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sensitivity(stop, cube.points(9), perturb.BitFlip(), design=design)
+
+
 def test_memory_that_runs_out_halves_the_batch_and_not_the_answer():
     rates = torch.rand(300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -186,6 +203,26 @@ def test_notes_when_all_answers_are_one_class():
         "every clean answer is the same class",
     )
     assert sensitivity(cube.parity, cube.points(6), perturb.BitFlip(), budget=200).notes == ()
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_notes_when_all_scalars_have_one_sign(column):
+    def notes(f, **how):
+        model = (lambda x: f(x).unsqueeze(-1)) if column else f
+        return sensitivity(model, cube.points(6), perturb.BitFlip(), budget=200, **how).notes
+
+    assert "every clean output lies in [0, 1]" in notes(lambda x: x.sum(-1).sigmoid())[0]
+    for f in (lambda x: x.sum(-1) + 50, lambda x: x.sum(-1) - 50, lambda x: x.sum(-1) / 100 - 0.5):
+        assert notes(f)[0].startswith("every clean output has the same sign")
+    assert notes(lambda x: x.sum(-1).sigmoid() - 0.6) == ()
+    assert notes(lambda x: x.sum(-1).sigmoid(), change=logit_distance) == ()  # where a sign means nothing
+
+
+@pytest.mark.parametrize("design", ["broad", "paper"])
+def test_notes_when_inputs_have_no_token(design):
+    text = torch.tensor([[1, 2], [0, 0], [3, 1], [2, 0]])
+    found = sensitivity(lambda t: 2.0 * t[:, 0] - 3, text, perturb.TokenReplace(5, skip=(0,)), design=design, budget=50)
+    assert (found.n, found.notes) == (3, ("1 of 4 inputs have no token to perturb and do not count",))
 
 
 def test_schedules_try_what_they_say():
@@ -222,6 +259,12 @@ def test_schedules_try_what_they_say():
         (dict(precision=0.0), "precision is positive"),
         (dict(half_width=-1.0), "half_width is positive"),
         (dict(budget=1), "at least 4 forwards"),
+        (dict(budget=float("nan")), "at least 4 forwards, .* got nan"),
+        (dict(budget=10.5), "a whole number, got 10.5"),
+        (dict(model=lambda x: (x[:, 0], x)), r"got tuple: wrap it, for instance in lambda x: model\(x\)\[0\]"),
+        (dict(model=lambda x: {"scores": x}), r"got dict: wrap it, for instance in lambda x: model\(x\)\['scores'\]"),
+        (dict(change=lambda a, b: a * torch.nan), "the change returned NaN"),
+        (dict(change=lambda a, b: 1.0), "one value for each of \\d+ inputs, got float"),
         (dict(confidence=1.5), "confidence lies in"),
         (
             dict(inputs=cube.points(5)[:1], budget=None),

@@ -11,6 +11,7 @@ from teeter import counter
 from teeter.errors import InputError
 from teeter.measure import parameter_norm, sharpness
 from teeter.measure.sharpness import KINDS, Nudging, allows_vmap
+from teeter.measure.stacked import stacked_sharpness
 
 
 def line(dimension=20, seed=0):
@@ -182,6 +183,19 @@ def test_parameter_norm():
 def test_bad_input(change, message):
     with pytest.raises(InputError, match=message):
         sharpness(**{"model": line(), "inputs": sample(5), **change})
+
+
+def test_a_share_is_at_most_one():
+    """A model with a weight of its own for the sign: in every draw either all answers change or none does."""
+    model = nn.Linear(1, 1, bias=False).double()
+    nn.init.constant_(model.weight, 0.01)
+    x = torch.ones(30, 1).double()
+    found = [sharpness(model, x, "prediction", rho=1.0, draws=3, seed=seed) for seed in range(8)]
+    assert {each.high for each in found if 0 < each.value < 1} == {1.0}
+    weights = {"weight": model.weight.detach().unsqueeze(0)}
+    program = lambda weights, x: x @ weights["weight"].transpose(1, 2)  # noqa: E731
+    how = dict(batch=30, pairs=1000, kind="prediction", rho=1.0, draws=3)
+    assert [stacked_sharpness(program, weights, x, seed=seed, **how)[0] for seed in range(8)] == found
 
 
 def test_no_flip_at_all_is_still_in_doubt():

@@ -2,19 +2,22 @@
 
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from teeter import cube
 from teeter.errors import InputError
 from teeter.measure import Estimate
-from teeter.report import claims_table, cube_figure, render, save, svg, write_page
+from teeter.report import about_tier, claims_table, cube_figure, drawable, render, save, svg, write_page
+from teeter.report.page import _VERDICTS
 from teeter.report.terminal import _told
 from teeter.runs import Store
-from teeter.studies import STUDIES
+from teeter.studies import STUDIES, TIERS, Claim
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,49 @@ def test_page_shows_every_claim_with_its_verdict(store):
     assert "torch" in text
 
 
+def test_every_section_of_a_lesser_tier_says_so(store):
+    text = render(store)
+    assert text.count("<p><strong>The smoke tier only shows that the study runs") == len(STUDIES)
+    assert "It is on digits, the paper tier on cifar10.</strong>" in text
+
+
+def test_claims_are_counted_by_tier(tmp_path):
+    mixed, functions = Store(tmp_path), STUDIES["hahn2024/functions"]
+    studies = [replace(functions, name=f"a/{tier}", tiers=_shifted(functions, tier)) for tier in TIERS]
+    for study, tier in zip(studies, TIERS, strict=True):
+        study.execute(tier, mixed)
+    text = render(mixed, studies)
+    heads = re.findall(r"<strong>([0-9]+) claims at the (\w+) tier</strong>: ✓ 5 reproduced.*?\.(.*?)</p>", text)
+    assert [(int(count), tier) for count, tier, _ in heads] == [(len(functions.claims), tier) for tier in TIERS[::-1]]
+    assert [said.strip()[:13] for *_, said in heads] == ["", "This tier is ", "This tier onl"]
+    assert text.count("<p><strong>The small tier is a smaller experiment of the same kind, and the verdicts") == 1
+
+
+def _shifted(study, only):
+    """The smoke runs as one tier, and others that are never run."""
+    return {tier: study.tiers["smoke" if tier == only else "paper"] for tier in TIERS}
+
+
+def test_lesser_tiers():
+    assert about_tier(STUDIES["vasudeva2025/cifar10"], "paper") == ""
+    assert about_tier(STUDIES["vasudeva2025/language"], "small").endswith("on mrpc, the paper tier on mrpc and qqp.")
+    assert about_tier(STUDIES["vasudeva2025/fashion"], "small").endswith("are on that.")  # the same data
+
+
+def test_the_page_says_how_verdicts_are_reached():
+    assert "meets the value with its tolerance" in _VERDICTS
+    for low, high, rule, verdict in (
+        (0.95, 1.05, {}, "reproduced"),
+        (0.8, 1.2, {}, "undecided"),
+        (1.1, 1.2, {}, "not reproduced"),
+        (1.1, 1.2, {"tolerance": 0.15}, "reproduced"),
+        (1.1, 1.2, {"tolerance": 0.15, "strict": True}, "undecided"),
+        (0.8, 1.2, {"resolution": 0.3}, "reproduced"),
+    ):
+        claim = Claim("", 1.0, lambda table, low=low, high=high: Estimate((low + high) / 2, low, high, 9), **rule)
+        assert claim.judge(pd.DataFrame({"a": [1]})).verdict == verdict
+
+
 def test_page_is_the_same_every_time(store):
     assert render(store) == render(store)
 
@@ -120,6 +166,20 @@ def test_svg_is_valid_and_its_ids_are_its_own(store):
 def test_an_unknown_picture_format_is_named(tmp_path):
     with pytest.raises(InputError, match="must end in one of"):
         save(Figure, tmp_path / "picture.docx")
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.png").mkdir()
+    assert drawable(tmp_path / "new" / "deep" / "a.png") == tmp_path / "new" / "deep" / "a.png"
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(InputError, match="file is no folder"):
+        drawable(tmp_path / "file" / "a.png")
+    with pytest.raises(InputError, match="it is a folder"):
+        drawable(tmp_path / "folder.png")
+    monkeypatch.setattr("teeter.report.drawing.os.access", lambda place, how: False)
+    with pytest.raises(InputError, match="may not be written to"):
+        drawable(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")  # a terminal without ✓ gets ? instead of an error
     stopped = _STOPPED.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), _STOPPED[""])
     try:
-        code = app(standalone_mode=False) or 0
+        code = app(standalone_mode=False, prog_name="teeter") or 0
     except TeeterError as problem:
         _fail(str(problem))
     except (KeyboardInterrupt, typer.Abort):
@@ -48,7 +48,8 @@ def main() -> NoReturn:
     except Exception as problem:
         usage = getattr(problem, "format_message", None)  # what typer raises for a command line it cannot read
         if usage is not None:
-            _fail(f"{usage().rstrip('.')}. Try 'teeter --help'.")
+            where = getattr(problem, "ctx", None)
+            _fail(f"{usage().rstrip('.')}. Try '{where.command_path if where else 'teeter'} --help'.")
         if os.environ.get("TEETER_TRACEBACK"):
             raise
         _fail(f"{type(problem).__name__}: {problem} (a bug in teeter; TEETER_TRACEBACK=1 shows where)")

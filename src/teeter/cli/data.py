@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +14,14 @@ from teeter.cli.fetching import fetching
 from teeter.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from teeter.data import DataSet
     from teeter.data.holdings import Whereabouts
 
 __all__ = ["data_corruptions", "data_get", "data_list"]
+
+_WIDE = 120  # columns of a terminal, from which a table of all there is to say is readable
 
 data_app = typer.Typer(help="The data sets: which are here, and how the others come.")
 app.add_typer(data_app, name="data")
@@ -32,15 +37,10 @@ def data_list(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"data": [_record(entry, where) for entry, where in seen]})
         return
-    from rich.table import Table
-
-    table = Table("name", "here?", "size", "licence", "description")
-    table.columns[0].no_wrap = table.columns[1].no_wrap = table.columns[2].no_wrap = True
-    table.columns[3].overflow = table.columns[4].overflow = "fold"
-    for entry, where in seen:
-        colour = "green" if where.here else "red" if where.state == "absent" or where.needs else "yellow"
-        table.add_row(entry.name, f"[{colour}]{_words(where)}", _size(entry.size), entry.licence, entry.description)
-    Console().print(table)
+    console = Console()
+    console.print(_table(seen, console.width), crop=False)
+    if console.width < _WIDE:
+        print("licences, and descriptions in full: in a wider terminal, or with --json")
     for entry, where in seen:
         if not where.here and where.needs is not None:  # below the table, where names of files are not cut
             print(f"{entry.name} needs {where.needs}")
@@ -90,6 +90,28 @@ def data_corruptions(
             raise InputError(f"the test images are numbered from 0 to {len(images) - 1}, got {image}")
         place = save(lambda: contact_sheet(images[image], seed=seed), picture)
     print(place)
+
+
+def _table(seen: list[tuple[DataSet, Whereabouts]], width: int) -> Table:
+    """A line for each, the description cut to what room there is; in a wide one in full, and with the licence."""
+    from rich import box
+    from rich.table import Table
+
+    wide = width >= _WIDE
+    table = Table(box=box.HEAVY_HEAD if wide else box.SIMPLE_HEAD)
+    facts = [(entry.name, _words(where), _size(entry.size)) for entry, where in seen]
+    widths = [max(map(len, column)) for column in zip(*facts, strict=True)]
+    for label, least in zip(("name", "here?", "size"), widths, strict=True):
+        table.add_column(label, no_wrap=True, min_width=least)
+    if wide:
+        table.add_column("licence", overflow="fold")
+    table.add_column("description", overflow="fold")
+    room = max(12, width - sum(widths) - 13)  # 13 blanks between four columns
+    for (entry, where), (name, state, size) in zip(seen, facts, strict=True):
+        colour = "green" if where.here else "red" if where.state == "absent" or where.needs else "yellow"
+        last = [entry.licence, entry.description] if wide else [shorten(entry.description, room, placeholder=" …")]
+        table.add_row(name, f"[{colour}]{state}", size, *last)
+    return table
 
 
 def _split_words(part: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from teeter.cli.app import JsonOption, app, print_json
+from teeter.errors import UnknownName
 
 if TYPE_CHECKING:
     from teeter.cube import Analysis
@@ -35,21 +36,33 @@ def cube(
 
     if plot is not None:
         drawable(plot)
+    k = _parameter(name, k)
+    title = name if k is None else f"{name}, k = {k}"
     result = room.analyse(room.truth_table(room.function(name, k=k, seed=seed), n))
-    drawn = None if plot is None else save(lambda: cube_figure(result, f"{name}, n = {n}"), plot)
+    drawn = None if plot is None else save(lambda: cube_figure(result, f"{title}, n = {n}"), plot)
     facts = _facts(result, rho)
     if as_json:
-        print_json({"function": name, "n": n, "k": k, "seed": seed, "rho": rho, **facts})  # k, seed as given
+        print_json({"function": name, "n": n, "k": k, "seed": seed, "rho": rho, **facts})
         return
     from rich.table import Table
 
-    table = Table(title=f"{name} on n = {n} bits", title_justify="left", title_style="bold", show_header=False)
+    table = Table(title=f"{title}, on n = {n} bits", title_justify="left", title_style="bold", show_header=False)
     for label, value in facts.items():
         if value is not None:
             table.add_row(label.replace("_", " "), _words(value))
     Console().print(table)
     if drawn is not None:
         print(f"picture: {drawn}", file=sys.stderr)
+
+
+def _parameter(name: str, k: int | None) -> int | None:
+    """The k that is used, where the function has one; names that do not exist are answered as they are typed."""
+    from teeter.cube.functions import FUNCTIONS, MADE
+
+    plain = name.strip().lower().replace("-", "_")
+    if plain not in FUNCTIONS:
+        raise UnknownName("function", name, [known.replace("_", "-") for known in FUNCTIONS])
+    return MADE[plain][1] if k is None and plain in MADE else k
 
 
 def _facts(result: Analysis, rho: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +13,11 @@ import typer
 from rich.console import Console
 
 from teeter.cli.app import JsonOption, app, print_json
-from teeter.cli.fetching import fetching
-from teeter.errors import InputError, TeeterError
+from teeter.cli.mapping import check_places, draw_map
+from teeter.cli.opening import open_given
 
 if TYPE_CHECKING:
-    from teeter.integrations import Loaded
     from teeter.measure import Sensitivity
-    from teeter.perturb import Perturbation
 
 __all__ = ["doctor", "measure"]
 
@@ -47,7 +45,7 @@ DataArgument = Annotated[
     ),
 ]
 PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
-Sigma2Option = Annotated[float, typer.Option("--sigma2", help="Variance of the noise.")]
+Sigma2Option = Annotated[float | None, typer.Option("--sigma2", help="Variance of the noise (1 if none).")]
 RelativeOption = Annotated[bool, typer.Option("--relative", help="Noise in units of the token's RMS.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same flips.")]
 LimitOption = Annotated[int | None, typer.Option("--limit", help="Take a random so many of the inputs.")]
@@ -68,7 +66,7 @@ def measure(
     model: ModelArgument,
     data: DataArgument,
     perturb: PerturbOption,
-    sigma2: Sigma2Option = 1.0,
+    sigma2: Sigma2Option = None,
     relative: RelativeOption = False,
     precision: Annotated[float | None, typer.Option("--precision", help="Relative half-width (0.05 if none).")] = None,
     half_width: Annotated[float | None, typer.Option("--half-width", help="Absolute half-width.")] = None,
@@ -105,7 +103,9 @@ def measure(
 
     if picture is not None:
         drawable(picture)
-    loaded, nudge = _open(locals())
+    loaded, nudge = open_given(locals())
+    if picture is not None:
+        check_places(loaded, nudge, perturb)
     chosen: dict[str, Any] = {} if design is None else {"design": design}
     with _bar("measuring") as tell:
         result = sensitivity(
@@ -140,11 +140,14 @@ def measure(
             "inputs": count(loaded.inputs),
             "perturb": perturb,
         }
-        print_json({**about, "sigma2": sigma2, "relative": relative, "seed": seed, **facts})
+        strength = {"sigma2": getattr(nudge, "sigma2", None), "relative": relative}
+        print_json({**about, **strength, "seed": seed, **facts})
     else:
         _say(result, confidence, arithmetic)
     if picture is not None:
-        print(f"picture: {_draw_map(loaded, nudge, seed, picture)}", file=sys.stderr)
+        with _bar("drawing") as tell:
+            drawn = draw_map(loaded, nudge, seed, picture, lambda done, total: tell("", done / total))
+        print(f"picture: {drawn}", file=sys.stderr)
 
 
 def _say(result: Sensitivity, confidence: float, arithmetic: str | None) -> None:
@@ -161,7 +164,7 @@ def doctor(
     model: ModelArgument,
     data: DataArgument,
     perturb: Annotated[str | None, typer.Option("--perturb", help=PERTURB)] = None,
-    sigma2: Sigma2Option = 1.0,
+    sigma2: Sigma2Option = None,
     relative: RelativeOption = False,
     seed: SeedOption = 0,
     weights: WeightsOption = None,
@@ -180,7 +183,7 @@ def doctor(
     """Is what would be measured what was meant? Exit code 1 if something is wrong."""
     from teeter.measure import doctor as look
 
-    loaded, nudge = _open(locals())
+    loaded, nudge = open_given(locals())
     findings = look(loaded.model, loaded.inputs, nudge)
     if as_json:
         print_json({"findings": [{"wrong": finding.wrong, "what": finding.what} for finding in findings]})
@@ -188,62 +191,6 @@ def doctor(
         print("\n".join(str(finding) for finding in findings) or "nothing wrong")
     if any(finding.wrong for finding in findings):
         raise typer.Exit(1)
-
-
-_LOADING = ("limit", "seed", "weights", "device", "text_column", "tokenizer", "max_length", "image_size")
-
-
-def _open(given: dict[str, Any]) -> tuple[Loaded, Any]:
-    """What a command was given: the model with its inputs, and the perturbation, which for texts leaves special tokens
-    alone; tried with one small forward."""
-    from teeter.integrations import load
-    from teeter.perturb import by_name
-
-    perturb, noise = given["perturb"], (given["sigma2"], given["relative"])
-    if perturb is not None:
-        by_name(perturb, *noise, vocabulary=2)  # a misspelt one is an error before anything is loaded
-    wanted = {name: given[name] for name in _LOADING}
-    wanted |= {name: _numbers(given[name]) for name in ("mean", "std")}
-    wanted["options"] = dict(map(_option, given["options"] or ()))
-    with fetching():
-        loaded = load(given["model"], given["data"], **wanted)
-    _try(loaded)
-    skip = () if given["special_tokens"] else loaded.skip
-    return loaded, perturb and by_name(perturb, *noise, skip, loaded.vocabulary)
-
-
-def _try(loaded: Loaded) -> None:
-    """One small forward: what a model of the user's raises is the user's to mend, and not a bug here."""
-    import torch
-
-    from teeter.perturb.inputs import count, take
-
-    try:
-        with torch.no_grad():
-            loaded.model(take(loaded.inputs, torch.arange(min(2, count(loaded.inputs)))))
-    except TeeterError:
-        raise
-    except Exception as problem:
-        raise InputError(f"the model does not take these inputs: {type(problem).__name__}: {problem}") from None
-
-
-def _option(text: str) -> tuple[str, int | float | str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise InputError(f"a size is set as name=value, got '{text}'")
-    for kind in (int, float):
-        with suppress(ValueError):
-            return name, kind(value)
-    return name, value
-
-
-def _numbers(text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"mean and std are numbers with commas between them, got '{text}'") from None
 
 
 def _share(now: Sensitivity, precision: float | None, half_width: float | None, budget: int | None) -> float | None:
@@ -270,30 +217,3 @@ def _bar(label: str) -> Iterator[Callable[[str, float | None], None]]:
         yield lambda words, share: bar.update(
             task, description=words, completed=share or 0, total=None if share is None else 1
         )
-
-
-def _draw_map(loaded: Loaded, nudge: Perturbation, seed: int, place: Path) -> Path:
-    """Colours over the image or the text where there is one, otherwise the mean at each position."""
-    import torch
-
-    from teeter.integrations import words
-    from teeter.measure import TokenMap, token_map
-    from teeter.perturb.images import PatchNoise, PatchReplace
-    from teeter.perturb.inputs import count, field, take
-    from teeter.report import heat_map, position_profile, save, token_text
-
-    draws, most = 16, 16_000  # forwards, so that a map of long texts is of fewer of them and not of an hour
-    tokens = nudge.positions(take(loaded.inputs, torch.arange(1))).shape[1]
-    rows = min(count(loaded.inputs), 64, max(6, most // (draws * tokens)))
-    some = take(loaded.inputs, torch.arange(rows))
-    with _bar("drawing") as tell:
-        where = token_map(
-            loaded.model, some, nudge, draws=draws, seed=seed, progress=lambda done, total: tell("", done / total)
-        )
-    if isinstance(nudge, PatchNoise | PatchReplace):
-        return save(lambda: heat_map(where, field(some, nudge.field)), place)
-    if loaded.tokenizer is None or where.mean.shape != field(some, "input_ids").shape:
-        return save(lambda: position_profile(where), place)
-    first = where.by_input().nan_to_num(-1).argsort(descending=True)[:6]
-    shown, texts = TokenMap(where.mean[first], where.draws, where.rate), words(loaded.tokenizer, take(some, first))
-    return save(lambda: token_text(shown, texts), place)

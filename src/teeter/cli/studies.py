@@ -63,12 +63,19 @@ def study_list(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(listed)
         return
-    from rich.table import Table
+    from rich import box
+    from rich.table import Column, Table
 
-    table = Table("name", "paper", "where", "title")
+    console = Console()
+    names = max(len(entry["name"]) for entry in listed)
+    table = Table(Column("name", no_wrap=True, min_width=names), box=box.SIMPLE_HEAD)
+    more = [name for name, wide in (("title", 50), ("where", 100), ("paper", 120)) if console.width >= wide]
+    for name in more:  # the narrower the terminal, the fewer: a name is copied, and is never cut
+        table.add_column(name)
     for entry in listed:
-        table.add_row(entry["name"], PAPERS[entry["paper"]].short, entry["where"], entry["title"])
-    Console().print(table)
+        entry["paper"] = PAPERS[entry["paper"]].short
+        table.add_row(entry["name"], *(entry[name] for name in more))
+    console.print(table, crop=False)
 
 
 @study_app.command("run")
@@ -96,6 +103,8 @@ def study_run(
     done, of = len(outcome.provenance), len(study.specs(tier))
     if as_json:
         claims = [judgement.record() for judgement in outcome.judgements]
+        if done < of:
+            claims = [{**claim, "verdict": f"incomplete: {done} of {of} runs"} for claim in claims]
         told = {"study": study.name, "tier": tier, "runs": done, "of": of, "seconds": seconds}
         print_json({**told, "claims": claims})
     elif done < of:

@@ -36,6 +36,8 @@ def points(
             [-1, -1]], dtype=torch.int8)
     """
     n = _bits(n)
+    if stop is None:  # whoever asks for a few has thought of it
+        require((16 * n + 8) * max((1 << n) - start, 0), f"all points of n = {n} bits", device)
     index = torch.arange(start, 1 << n if stop is None else stop, device=device)
     return (1 - 2 * ((index.unsqueeze(-1) >> torch.arange(n, device=device)) & 1)).to(dtype)
 
@@ -163,6 +165,7 @@ def is_signed(table: Tensor) -> bool:
 
 def single(table: Tensor) -> Tensor:
     """The checked table of one function, for measures that are one number."""
-    if table.ndim != 1:
-        raise InputError(f"one number comes from one table of shape (2^n,), got shape {tuple(table.shape)}")
-    return checked(table)
+    values = checked(table)
+    if values.ndim != 1:
+        raise InputError(f"one number comes from one table of shape (2^n,), got shape {tuple(values.shape)}")
+    return values

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.measure.door import admit, check_mode
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches, hookable
-from teeter.measure.sensitivity import check_mode
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, take
@@ -62,6 +62,7 @@ def blowup(
     tensor([1., 2.], dtype=torch.float64)
     """
     norms = norms_of(model, positions)
+    inputs = admit(model, inputs)
     n = count(inputs)
     factors: list[Tensor] = []
     order: tuple[str, ...] = ()

@@ -9,12 +9,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["answers", "kl_divergence", "label_flip", "logit_distance", "quarter_square"]
+__all__ = ["answers", "kl_divergence", "label_flip", "logit_distance", "one_sign", "quarter_square"]
 
 
 def answers(output: Tensor) -> Tensor:
     """The answer that an output stands for: the class of the largest logit, or the sign of a scalar."""
     return output.argmax(-1) if output.ndim == 2 and output.shape[-1] > 1 else output.reshape(len(output)).sign()
+
+
+def one_sign(sign: Tensor, size: Tensor) -> str | None:
+    """What to say of scalars that all have the same sign.
+
+    >>> one_sign(torch.ones(2), torch.tensor([3.0, 5.0]))
+    "has the same sign, and a scalar's answer is its sign: where it is not, give a change"
+    """
+    if not bool((sign == sign[0]).all()):
+        return None
+    if bool(sign[0] >= 0) and bool((size <= 1).all()):
+        return "lies in [0, 1], and a scalar's answer is its sign: from probabilities subtract 0.5, or give a change"
+    return "has the same sign, and a scalar's answer is its sign: where it is not, give a change"
 
 
 def label_flip(clean: Tensor, perturbed: Tensor) -> Tensor:

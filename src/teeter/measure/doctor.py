@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import TeeterError
-from teeter.measure.changes import label_flip
+from teeter.measure.changes import answers, label_flip, one_sign
+from teeter.measure.door import admit, check_mode, check_perturbation
 from teeter.measure.forward import hookable, outputs
-from teeter.measure.sensitivity import check_mode
 from teeter.perturb import Inputs, Noise, Perturbation
 from teeter.perturb.inputs import count, take
 
@@ -53,14 +53,17 @@ def doctor(
         check_mode(model)
     except TeeterError as problem:
         return [Finding(True, str(problem))]  # all else would only echo it
+    inputs = admit(model, inputs)
+    if perturbation is not None:
+        check_perturbation(perturbation)
     some = take(inputs, torch.arange(min(rows, count(inputs))))
     n = count(some)
     try:
         with torch.no_grad(), hookable():
             first, second = (outputs(model(some), n) for _ in range(2))
             alone = torch.cat([outputs(model(take(some, torch.tensor([i]))), 1) for i in range(n)])
-    except TeeterError as problem:
-        return [Finding(True, str(problem))]
+    except Exception as problem:  # whatever a model may raise
+        return [Finding(True, _told(problem, f"the model does not run on these inputs{_types(model, some)}"))]
     found = [*_answers(first, second, alone), *_labels(first, labels)]
     if perturbation is not None:
         found += _nudges(model, some, n, perturbation, first)
@@ -80,7 +83,11 @@ def _answers(first: Tensor, second: Tensor, alone: Tensor) -> Iterator[Finding]:
         yield Finding(True, "an input's output depends on the others in its batch (batch statistics, or a wrong axis?)")
     if len(first) > 1 and float((first - first[:1]).abs().max()) <= 1e-7 * scale:
         yield Finding(True, "all outputs are the same: the model does not look at its inputs")
-    elif first.ndim == 2 and first.shape[1] > 1 and len(first.argmax(-1).unique()) == 1 and len(first) > 1:
+    elif len(first) > 1 and first.numel() == len(first):
+        said = one_sign(answers(first), first.flatten().abs())
+        if said is not None:
+            yield Finding(False, f"on the inputs looked at, every output {said}")
+    elif len(first) > 1 and len(answers(first).unique()) == 1:
         yield Finding(False, "every answer is the same class on the inputs looked at")
 
 
@@ -117,5 +124,23 @@ def _nudges(
                 flips = int(label_flip(clean, answer).sum())
                 if flips and not getattr(perturbation, "replaces", False):
                     yield Finding(True, f"{flips} of {n} answers change at a noise of zero")
-    except TeeterError as problem:
-        yield Finding(True, str(problem))
+    except Exception as problem:  # whatever a model or a perturbation of one's own may raise
+        yield Finding(True, _told(problem, "the model does not run on perturbed inputs"))
+
+
+def _told(problem: Exception, when: str) -> str:
+    if isinstance(problem, TeeterError):
+        return str(problem)
+    first = (str(problem).splitlines() or [""])[0]
+    return f"{when}: {type(problem).__name__}: {first}"
+
+
+def _types(model: Callable[[Any], Any], inputs: Inputs) -> str:
+    """The types of weights and inputs, where they differ."""
+    parts = [inputs] if isinstance(inputs, Tensor) else list(inputs.values())
+    weights = {p.dtype for p in model.parameters() if p.is_floating_point()} if isinstance(model, nn.Module) else set()
+    given = {part.dtype for part in parts if part.is_floating_point()}
+    if not weights or given <= weights:
+        return ""
+    told = (", ".join(sorted(map(str, types))) for types in (weights, given))
+    return " (weights of {}, inputs of {})".format(*told)

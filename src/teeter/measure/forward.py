@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,9 @@ def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
     for the device."""
     logits = getattr(answer, "logits", answer)
     if not isinstance(logits, Tensor):
-        raise InputError(f"a model returns logits or a scalar for each input, got {type(answer).__name__}")
+        raise InputError(
+            f"a model returns logits or a scalar for each input, got {type(answer).__name__}{_unwrapped(answer)}"
+        )
     if logits.ndim not in (1, 2) or len(logits) != rows:
         raise InputError(
             f"a model given {rows} inputs returns ({rows},) or ({rows}, classes) numbers, got {tuple(logits.shape)}"
@@ -29,6 +31,17 @@ def outputs(answer: Any, rows: int, check: bool = True) -> Tensor:
     if check and not bool(torch.isfinite(logits).all()):
         raise NotFinite("the model returned NaN or infinity")
     return logits.detach()
+
+
+def _unwrapped(answer: Any) -> str:
+    """How to get at the logits of a model that returns several things.
+
+    >>> _unwrapped({"scores": 1, "loss": 2})
+    ": wrap it, for instance in lambda x: model(x)['scores']"
+    """
+    several = isinstance(answer, tuple | list | Mapping) and len(answer) > 0
+    first = next(iter(answer)) if isinstance(answer, Mapping) else 0
+    return f": wrap it, for instance in lambda x: model(x)[{first!r}]" if several else ""
 
 
 def out_of_memory(problem: BaseException) -> bool:

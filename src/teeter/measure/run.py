@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from teeter.errors import InputError, NotFinite
-from teeter.measure.changes import answers, label_flip
+from teeter.measure.changes import answers, label_flip, one_sign
 from teeter.measure.forward import Batches, hookable, outputs
 from teeter.measure.schedule import Triples
 from teeter.measure.tally import Tally
@@ -47,7 +47,7 @@ class Run:
         self._clean: Tensor | None = None  # answers for label flips, outputs for all else
         self._margin: Tensor | None = None
         self._shape: tuple[int, ...] = ()
-        self._finite: Tensor | None = None
+        self._finite: dict[str, Tensor] = {}  # by who gave the numbers
 
     @property
     def forwards(self) -> int:
@@ -105,8 +105,11 @@ class Run:
                 raise InputError(f"clean outputs are {before} and perturbed ones {tuple(after.shape)}")
             before = self._clean[index.to(after.device)]
             changed = answers(after) != before if self.change is label_flip else self.change(before, after)
-        if changed.shape != (len(index),):
-            raise InputError(f"a change is one value for each of {len(index)} inputs, got shape {tuple(changed.shape)}")
+        if not isinstance(changed, Tensor) or changed.shape != (len(index),):
+            got = f"shape {tuple(changed.shape)}" if isinstance(changed, Tensor) else type(changed).__name__
+            raise InputError(f"a change is one value for each of {len(index)} inputs, got {got}")
+        if changed.is_floating_point():
+            self._watch("change", changed)
         self.tally.add(index, changed, triples.weight)
         self.drawn += len(index)
         return changed
@@ -117,22 +120,30 @@ class Run:
         return self._margin[index.to(self._margin.device)].to(self.device)
 
     def check(self) -> None:
-        """Raise if any output so far was not a number."""
-        if self._finite is not None and not bool(self._finite):
-            raise NotFinite("the model returned NaN or infinity")
+        """Raise if any output or change so far was not a number."""
+        for who, finite in self._finite.items():
+            if not bool(finite):
+                raise NotFinite(f"the {who} returned NaN or infinity")
 
     def notes(self) -> tuple[str, ...]:
-        if self._clean is None or len(self._shape) != 1 or self._shape[0] < 2:
+        if self._clean is None or self._margin is None:
             return ()
-        met = self._clean[self._known.to(self._clean.device)]
-        found = met if self.change is label_flip else answers(met)
+        known = self._known.to(self._clean.device)
+        met, flips = self._clean[known], self.change is label_flip
+        if self._shape in ((), (1,)):  # only for flips is a scalar's answer its sign
+            said = one_sign(met, self._margin[known]) if flips else None
+            return (f"every clean output {said}",) if said else ()
+        found = met if flips else answers(met)
         return ("every clean answer is the same class",) if bool((found == found[0]).all()) else ()
 
     def _outputs(self, answer: Any, rows: int) -> Tensor:
         logits = outputs(answer, rows, check=False)
-        finite = torch.isfinite(logits).all()
-        self._finite = finite if self._finite is None else self._finite & finite
+        self._watch("model", logits)
         return logits
+
+    def _watch(self, who: str, numbers: Tensor) -> None:
+        finite = torch.isfinite(numbers).all()
+        self._finite[who] = self._finite[who] & finite if who in self._finite else finite
 
 
 def _margin(output: Tensor) -> Tensor:

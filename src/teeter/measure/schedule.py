@@ -105,7 +105,7 @@ class Broad:
     def limit(self, budget: int, clean: bool = True) -> int:
         """How many triples fit into so many forwards: each one, and one clean for every input met."""
         met = len(self.inputs) if clean else 0
-        return budget // 2 if budget <= 2 * met else budget - met
+        return int(budget // 2 if budget <= 2 * met else budget - met)
 
 
 class Paper:
@@ -114,8 +114,6 @@ class Paper:
     name = "paper"
 
     def __init__(self, positions: Tensor, seed: int, subset: int | None, draws: int) -> None:
-        if draws < 1:
-            raise InputError(f"draws is at least 1, got {draws}")
         self.places = Places(positions)
         some = self.places.inputs
         if subset is not None and not 1 <= subset <= len(some):

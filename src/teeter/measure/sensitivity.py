@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from teeter.errors import InputError
 from teeter.measure.adaptive import Adaptive
 from teeter.measure.arithmetic import Compiled, check_arithmetic, computing_in
 from teeter.measure.changes import label_flip
+from teeter.measure.door import admit, check_perturbation
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches
 from teeter.measure.run import Run
@@ -45,6 +46,7 @@ class Sensitivity(Estimate):
     notes: tuple[str, ...] = ()
     effect: Estimate | None = None  # what the chosen arithmetic adds to the value, against float32
     tally: Tally | None = field(default=None, compare=False)  # changes by input, for merging shards
+    shard: tuple[int, int] = (0, 1)  # which part of how many
 
 
 def sensitivity(
@@ -85,16 +87,17 @@ def sensitivity(
     where they are at hand: that saves half of the forwards, and shows the adaptive design all margins.
 
     `arithmetic` computes in "float32", "tf32" (CUDA) or "bf16" and measures on the side what that does to the value
-    (`effect`, from up to 2,048 triples run in both). `compile` compiles the model, which pays from about a million
-    forwards on. `shard=(k, of)` runs every of-th triple (in the paper's design, the triples of every of-th input), for
-    `merge`. `progress` is told the estimate after every look; an interrupt from the keyboard ends with what there is.
+    (`effect`, from up to 2,048 triples run in both; these forwards, up to half as many again, come on top of the
+    budget). `compile` compiles the model, which pays from about a million forwards on. `shard=(k, of)` runs every of-th
+    triple (in the paper's design, the triples of every of-th input), for `merge`. `progress` is told the estimate after
+    every look; an interrupt from the keyboard ends with what there is.
 
     >>> from teeter import cube, perturb
     >>> sensitivity(cube.majority, cube.points(5), perturb.BitFlip(), design="paper", draws=1).value * 5
     1.875
     """
-    check_mode(model)
-    count(inputs)  # an error where there are none
+    inputs = admit(model, inputs, draws=draws, seed=seed)
+    check_perturbation(perturbation)
     device = device_of(inputs)
     check_arithmetic(arithmetic, device)
     part, parts = shard
@@ -124,10 +127,15 @@ def sensitivity(
             stopped = _fixed(plan, run, batches, stop, part, parts, progress)
     run.check()
     if int((run.tally.counts > 0).sum()) < 2:
+        if stopped == "interrupted":
+            raise KeyboardInterrupt  # there is nothing to tell yet
         raise InputError("an interval needs at least two inputs: give more inputs or a larger budget")
     notes, effect = run.notes(), None
+    n, some = count(inputs), len(plan.places.inputs)
+    if some < n:
+        notes = (*notes, f"{n - some} of {n} inputs have no token to perturb and do not count")
     if design == "adaptive" and not isinstance(plan, Adaptive):
-        notes = (*notes, f"too few inputs ({len(plan.inputs)}) to learn from: the design was broad")
+        notes = (f"too few inputs ({len(plan.inputs)}) to learn from: the design was broad", *notes)
     if arithmetic in ("tf32", "bf16") and part == 0 and stopped != "interrupted":
         try:
             effect, spent = _effect(arithmetic, model, inputs, perturbation, change, seed, batches, stop)
@@ -135,7 +143,7 @@ def sensitivity(
         except KeyboardInterrupt:
             notes = (*notes, f"interrupted before the effect of {arithmetic} was known")
     run.tally = run.tally.cpu()
-    return _result(run, plan.name, confidence, stopped, notes, effect)
+    return replace(_result(run, plan.name, confidence, stopped, notes, effect), shard=shard)
 
 
 def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
@@ -145,6 +153,13 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
         raise InputError("merge takes at least one shard, each with its tally")
     if any(shard.design == "adaptive" for shard in shards):
         raise InputError("runs of the adaptive design do not merge: each has learned by itself")
+    sizes, parts = {len(tally.sums) for tally in tallies}, [shard.shard for shard in shards]
+    if len(sizes) > 1:
+        raise InputError(
+            f"shards are of the same inputs, got some of {' and of '.join(map(str, sorted(sizes)))} inputs"
+        )
+    if len(set(parts)) < len(parts) or len({of for _, of in parts}) > 1:
+        raise InputError(f"every shard of one measurement is given once, got {', '.join(map(str, parts))}")
     total = tallies[0]
     for tally in tallies[1:]:
         total = total + tally
@@ -165,20 +180,6 @@ def merge(shards: list[Sensitivity], confidence: float = 0.95) -> Sensitivity:
         effect=next((shard.effect for shard in shards if shard.effect is not None), None),
         tally=total,
     )
-
-
-def check_mode(model: Callable[[Any], Any]) -> None:
-    """Refuse a module whose answer changes by itself because it is still being trained."""
-    if isinstance(model, nn.Module):
-        kinds = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-        restless = [
-            type(m).__name__
-            for m in model.modules()
-            if m.training
-            and (isinstance(m, kinds) or (isinstance(rate := getattr(m, "dropout", 0), float) and rate > 0))
-        ]
-        if restless:
-            raise InputError(f"the model is in training mode and has {restless[0]}: call model.eval() first")
 
 
 def _fixed(

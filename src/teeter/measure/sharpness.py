@@ -20,9 +20,9 @@ from torch.func import functional_call, vmap
 from teeter import counter
 from teeter.errors import InputError
 from teeter.measure.changes import label_flip
+from teeter.measure.door import admit
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches, outputs, unfused
-from teeter.measure.sensitivity import check_mode
 from teeter.perturb import Inputs
 from teeter.perturb.inputs import count, device_of, take
 
@@ -106,7 +106,8 @@ class Nudging:
         """The means of changes (models, draws, inputs)."""
         _, draws, n = changes.shape
         least = -math.inf if self.kind == "rise" else 0.0
-        found = _crossed(changes, self.confidence, least)
+        most = 1.0 if self.kind == "prediction" else math.inf  # a share
+        found = _crossed(changes, self.confidence, least, most)
         if self.kind != "prediction":
             return found
         # Where no answer changes, or all do, there is no spread to go by: the fewer of inputs and draws count.
@@ -136,7 +137,8 @@ def sharpness(
     moves by exactly rho. Parameters whose name contains one of `skip` (say, position encodings) stay. Several outputs
     are added up; `kind="rise"` is by how much their squared distance from `targets` grows. Perturbed copies run as one
     batched program where the model allows it and `together` is not False, and one by one otherwise, with the same
-    answer. Inputs and draws are both random, and the interval allows for both.
+    answer. Inputs and draws are both random, and the interval allows for both; with few draws of a skewed
+    change it may be too low (docs/measure.md).
 
     >>> _ = torch.manual_seed(0)
     >>> line = nn.Linear(3, 1, bias=False)  # T changes by Delta x, so its mean square is rho^2 |x|^2
@@ -147,7 +149,7 @@ def sharpness(
     how = Nudging(kind, rho, law, draws, skip, confidence, seed, targets)
     if not isinstance(model, nn.Module):
         raise InputError(f"sharpness needs a torch module, got {type(model).__name__}")
-    check_mode(model)
+    inputs = admit(model, inputs, draws=draws, seed=seed)
     n = enough(inputs)
     changes = torch.empty(draws, n, dtype=torch.float64)
     weights = dict(model.named_parameters())
@@ -228,7 +230,7 @@ def _error(answers: Tensor, targets: Tensor) -> Tensor:
     return (answers - targets).double().square().flatten(1).sum(-1)
 
 
-def _crossed(changes: Tensor, confidence: float, least: float) -> list[Estimate]:
+def _crossed(changes: Tensor, confidence: float, least: float, most: float) -> list[Estimate]:
     """The mean of draws x inputs, both random: Var = Var(mean of a draw) / draws + Var(mean of an input) / inputs."""
     from scipy.special import stdtrit
 
@@ -236,4 +238,4 @@ def _crossed(changes: Tensor, confidence: float, least: float) -> list[Estimate]
     width = -float(stdtrit(min(draws, n) - 1, (1 - confidence) / 2))
     halves = width * (changes.mean(2).var(1) / draws + changes.mean(1).var(1) / n).sqrt()
     both = zip(changes.mean((1, 2)).tolist(), halves.tolist(), strict=True)
-    return [Estimate(mean, max(least, mean - half), mean + half, n, confidence) for mean, half in both]
+    return [Estimate(m, max(least, m - half), min(most, m + half), n, confidence) for m, half in both]

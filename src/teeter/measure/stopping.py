@@ -32,8 +32,8 @@ class Stop:
         for name, value in (("precision", self.precision), ("half_width", self.half_width)):
             if value is not None and not value > 0:
                 raise InputError(f"{name} is positive, got {value}")
-        if self.budget is not None and self.budget < 4:
-            raise InputError(f"a budget is at least 4 forwards, got {self.budget}")
+        if self.budget is not None and (not self.budget >= 4 or self.budget % 1):
+            raise InputError(f"a budget is at least 4 forwards, and a whole number, got {self.budget!r}")
 
     @property
     def aims(self) -> bool:

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from teeter.errors import InputError
 from teeter.measure.changes import label_flip
+from teeter.measure.door import admit, check_perturbation
 from teeter.measure.estimate import Estimate
 from teeter.measure.forward import Batches
 from teeter.measure.run import Run
 from teeter.measure.schedule import Triples
-from teeter.measure.sensitivity import check_mode
 from teeter.measure.tally import Tally
 from teeter.perturb import Inputs, Perturbation
 from teeter.perturb.inputs import device_of
@@ -74,9 +74,8 @@ def token_map(
     >>> token_map(cube.first, cube.points(3), perturb.BitFlip(), draws=1).mean.mean(0)
     tensor([1., 0., 0.], dtype=torch.float64)
     """
-    check_mode(model)
-    if draws < 1:
-        raise InputError(f"draws is at least 1, got {draws}")
+    inputs = admit(model, inputs, draws=draws, seed=seed)
+    check_perturbation(perturbation)
     positions = perturbation.positions(inputs).to(device_of(inputs))
     place = positions.nonzero()
     if len(place) == 0:

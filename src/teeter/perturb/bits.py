@@ -29,6 +29,10 @@ class BitFlip:
     values: tuple[int, int] = (-1, 1)
     field: str | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, tuple | list) or len(self.values) != 2 or self.values[0] == self.values[1]:
+            raise InputError(f"a bit has two values, one unlike the other, got {self.values!r}")
+
     def positions(self, inputs: Inputs) -> Tensor:
         bits = field(inputs, self.field)
         if bits.ndim != 2 or bits.dtype == torch.bool:

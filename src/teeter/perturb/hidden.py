@@ -36,6 +36,9 @@ class HiddenNoise:
     whole: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.module, str):
+            told = f"{type(self).__name__} takes the name of a module first, got {self.module!r}"
+            raise InputError(f"{told}: a variance is written sigma2=...")
         check_sigma2(self.sigma2)
 
     def positions(self, inputs: Inputs) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -16,6 +17,11 @@ from teeter.perturb.noise import Noise, check_sigma2, root_mean_square
 __all__ = ["InputNoise", "PatchNoise", "PatchReplace"]
 
 
+def _check_patch(patch: int) -> None:
+    if not isinstance(patch, Integral) or patch < 1:
+        raise InputError(f"a patch is a square, of whole pixels to a side, got {patch!r}")
+
+
 def _grid(images: Tensor, patch: int) -> tuple[int, int]:
     """How many patches an image has downwards and across."""
     if images.ndim != 4 or not images.is_floating_point():
@@ -23,7 +29,7 @@ def _grid(images: Tensor, patch: int) -> tuple[int, int]:
             f"images are floats of shape (inputs, channels, height, width), got {images.dtype} {tuple(images.shape)}"
         )
     height, width = images.shape[2:]
-    if patch < 1 or height % patch or width % patch:
+    if height % patch or width % patch:
         raise InputError(f"patches of {patch} x {patch} do not divide images of {height} x {width}")
     return height // patch, width // patch
 
@@ -51,6 +57,7 @@ class PatchNoise:
     field: str | None = "pixel_values"
 
     def __post_init__(self) -> None:
+        _check_patch(self.patch)
         check_sigma2(self.sigma2)
 
     def positions(self, inputs: Inputs) -> Tensor:
@@ -82,7 +89,11 @@ class PatchReplace:
     field: str | None = "pixel_values"
 
     def __post_init__(self) -> None:
+        _check_patch(self.patch)
         check_sigma2(self.sigma2)
+        if self.source is not None and (not isinstance(self.source, Tensor) or self.source.shape[:1] in ((), (0,))):
+            shaped = f"a tensor of {tuple(self.source.shape)}" if isinstance(self.source, Tensor) else repr(self.source)
+            raise InputError(f"the source of patches is a tensor of images, or None for noise, got {shaped}")
 
     def positions(self, inputs: Inputs) -> Tensor:
         images = field(inputs, self.field)

@@ -56,4 +56,8 @@ class TokenReplace:
         rows = torch.arange(len(tokens), device=tokens.device)
         drawn = noise.integers(self.vocabulary).to(tokens.device, tokens.dtype)
         tokens[rows, noise.token.to(tokens.device)] = drawn
-        return model(replace(inputs, self.field, tokens))
+        try:
+            return model(replace(inputs, self.field, tokens))
+        except IndexError as problem:  # what an embedding raises, on a CPU
+            told = f"a vocabulary of {self.vocabulary} tokens is larger than the model's"
+            raise InputError(f"{told}, or it fails otherwise: {problem}") from problem

@@ -5,9 +5,11 @@ from teeter.report.cube import cube_figure
 from teeter.report.drawing import drawable, save, svg
 from teeter.report.page import render, write_page
 from teeter.report.terminal import claims_table
+from teeter.report.tiers import about_tier
 from teeter.report.token_picture import heat_map, position_profile, token_text
 
 __all__ = [
+    "about_tier",
     "claims_table",
     "contact_sheet",
     "cube_figure",

@@ -63,10 +63,19 @@ def save(draw: Callable[[], Figure], place: Path | str) -> Path:
 
 
 def drawable(place: Path | str) -> Path:
-    """The place, if its ending names a format; asked before the work that leads to the picture."""
-    if Path(place).suffix.lower() not in FORMATS:
+    """The place, if its ending names a format and it can be written; asked before the work that leads to the picture.
+
+    Nothing is written: folders that are missing are made with the picture.
+    """
+    path = Path(place)
+    if path.suffix.lower() not in FORMATS:
         raise InputError(f"cannot draw to '{place}': the name must end in one of {', '.join(FORMATS)}")
-    return Path(place)
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not above.is_dir():
+        raise InputError(f"cannot draw to '{place}': {'it is a folder' if path.is_dir() else f'{above} is no folder'}")
+    if not os.access(above, os.W_OK):
+        raise InputError(f"cannot draw to '{place}': {above} may not be written to")
+    return path
 
 
 def replace_file(place: Path, data: bytes) -> Path:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import teeter
 from teeter.report.drawing import replace_file, svg
+from teeter.report.tiers import LESSER, about_tier
 from teeter.report.words import MARKS, interval_heading, measured, number, tally
 from teeter.runs import Store, elapsed
-from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
+from teeter.studies import PAPERS, STUDIES, TIERS, Judgement, Outcome, Study
 
 __all__ = ["render", "write_page"]
 
@@ -70,16 +71,32 @@ def write_page(store: Store, out: Path | str) -> Path:
     return replace_file(place, render(store).encode())
 
 
+_VERDICTS = (
+    "Each verdict is computed. The published value has a tolerance: half a unit of its last printed digit, or what the "
+    "rule of the claim allows. <em>Reproduced</em> means that the interval meets the value with its tolerance, and "
+    "that half its width is at most a tenth of the value, or what the rule asks for, so that it could have told "
+    "otherwise; a claim that something is absent is reproduced only where all of the interval is within the tolerance. "
+    "<em>Undecided</em> means that the interval meets it but is too wide for that, <em>not reproduced</em> that it "
+    "misses it."
+)
+
+
 def _head(shown: list[Outcome]) -> str:
-    judgements = [judgement for outcome in shown for judgement in outcome.judgements]
-    verdicts = f": {tally(judgements)}" if judgements else ""
+    lines = [_count(tier, [each for each in shown if each.tier == tier]) for tier in reversed(TIERS)]
     return (
         "<h1>How easily does it change its mind?</h1>"
-        '<p class="soft">Published numbers beside measured ones, with intervals. Each verdict is computed: '
-        "<em>reproduced</em> means that the interval meets the published value as printed and is narrow enough to "
-        "have missed it.</p>"
-        f"<p><strong>{len(judgements)} claims</strong>{verdicts}.</p>"
+        f'<p class="soft">Published numbers beside measured ones, with intervals. {_VERDICTS}</p>'
+        + ("".join(lines) or "<p><strong>0 claims</strong>.</p>")
     )
+
+
+def _count(tier: str, outcomes: list[Outcome]) -> str:
+    """How many claims came out which way at one tier; tiers are never added up."""
+    judgements = [judgement for outcome in outcomes for judgement in outcome.judgements]
+    if not judgements:
+        return ""
+    lesser = f" This tier {LESSER[tier]}." if tier in LESSER else ""
+    return f"<p><strong>{len(judgements)} claims at the {tier} tier</strong>: {tally(judgements)}.{lesser}</p>"
 
 
 def _study(outcome: Outcome) -> str:
@@ -89,11 +106,14 @@ def _study(outcome: Outcome) -> str:
     seconds = elapsed(outcome.provenance)
     departures = "".join(f"<li>{escape(text)}</li>" for text in study.departures)
     whose = f" of <code>{escape(study.home.name)}</code>" if study.shares else ""
+    lesser = about_tier(study, outcome.tier)
+    warning = f"<p><strong>{escape(lesser)}</strong></p>" if lesser else ""
     picture = svg(lambda: study.figure(outcome.table), study.name)
     return (
         f'<section id="{escape(study.name)}"><h2>{escape(study.title)}</h2>'
         f'<p class="soft">{escape(paper.short)}, {escape(study.where)} · <code>{escape(study.name)}</code> · '
-        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s</p>{about}"
+        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s</p>"
+        f"{warning}{about}"
         f'<figure role="img" aria-label="{escape(study.title)}">{picture}</figure>{_claims(outcome.judgements)}'
         f"<details open><summary>Where paper and measurement part</summary><ul>{departures}</ul></details></section>"
     )

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from teeter.measure import Estimate
+from teeter.report.tiers import about_tier
 from teeter.report.words import MARKS, measured, number, tally
 from teeter.studies import Outcome
 
@@ -16,11 +17,11 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "undecided": "yellow
 
 
 def claims_table(outcome: Outcome) -> Table:
-    """Published beside measured, with the interval and the verdict."""
+    """Published beside measured, with the interval and the verdict; below, what the tier can say."""
     study = outcome.study
     table = Table(
         title=f"{study.name} ({outcome.tier}): {study.where}",
-        caption=tally(outcome.judgements),
+        caption="\n".join(filter(None, (tally(outcome.judgements), about_tier(study, outcome.tier)))),
         title_justify="left",
         caption_justify="left",
         title_style="bold",

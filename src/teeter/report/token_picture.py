@@ -17,19 +17,28 @@ __all__ = ["heat_map", "position_profile", "token_text"]
 _COLOURS = "YlOrRd"
 
 
-def heat_map(result: TokenMap, images: Tensor, which: Sequence[int] | None = None) -> Figure:
+def heat_map(
+    result: TokenMap,
+    images: Tensor,
+    which: Sequence[int] | None = None,
+    *,
+    numbers: Sequence[int] | None = None,
+    total: int | None = None,
+) -> Figure:
     """Each image beside the rate at which a nudge of each of its patches changes the answer.
 
-    `which` are the images shown, by default the eight with the highest mean.
+    `which` are the images shown, by default the eight with the highest mean. Where the map is of some inputs of many,
+    `numbers` are theirs among the `total`.
     """
     tokens = result.mean.shape[1]
     height, width = images.shape[-2:]
     down = round((tokens * height / width) ** 0.5)
     if down * (tokens // max(down, 1)) != tokens:
         raise InputError(f"{tokens} tokens do not make a grid over images of {height} x {width}")
+    chosen = "the {} most sensitive" if which is None else "{}"
     if which is None:
-        which = result.by_input().nan_to_num(-1).argsort(descending=True)[:8].tolist()
-    drawing = Figure(figsize=(1.45 * len(which) + 0.9, 3.1), layout="constrained")
+        which = _highest(result, 8)
+    drawing = Figure(figsize=(1.45 * len(which) + 0.9, 3.5), layout="constrained")
     axes = drawing.subplots(2, len(which), squeeze=False)
     top = float(result.mean[list(which)].nan_to_num(0).max()) or 1.0
     shown = None
@@ -40,32 +49,46 @@ def heat_map(result: TokenMap, images: Tensor, which: Sequence[int] | None = Non
         above.imshow(picture.movedim(0, -1).squeeze(-1).numpy(), cmap="gray")
         grid = result.mean[index].view(down, -1).numpy()
         shown = below.imshow(grid, cmap=_COLOURS, vmin=0, vmax=top)
-        above.set_title(f"{index}: {float(result.by_input()[index]):.3f}", fontsize=9)
+        name = index if numbers is None else numbers[index]
+        above.set_title(f"{name}: {float(result.by_input()[index]):.3f}", fontsize=9)
         for each in (above, below):
             each.set(xticks=[], yticks=[])
             each.grid(False)
+            each.spines[:].set_visible(False)
     if shown is not None:
-        drawing.colorbar(shown, ax=axes[1].tolist(), label="rate" if result.rate else "change", shrink=0.9)
+        drawing.colorbar(shown, ax=axes.ravel().tolist(), label="rate" if result.rate else "change", shrink=0.9)
+    shown_of = f"{chosen.format(len(which))} of {_inputs(result, total)}"
+    caption = f"{shown_of}\nabove each, the number of the input: {_told(result)}, mean over its patches"
+    drawing.suptitle(caption, x=0.01, ha="left", fontsize=9, wrap=True)
     return drawing
 
 
-def token_text(result: TokenMap, texts: Sequence[Sequence[str]]) -> Figure:
-    """Each text with its tokens coloured by how often a nudge of them changes the answer."""
+def token_text(
+    result: TokenMap, texts: Sequence[Sequence[str]], *, most: int | None = None, total: int | None = None
+) -> Figure:
+    """Each text with its tokens coloured by how often a nudge of them changes the answer.
+
+    With `most`, only so many texts, those with the highest mean. Where the map is of some inputs of many, `total` is
+    how many.
+    """
     if len(texts) > len(result.mean):
         raise InputError(f"the map has {len(result.mean)} inputs, got {len(texts)} texts")
-    top = float(result.mean.nan_to_num(0).max()) or 1.0
+    rows = range(len(texts))
+    if most is not None:
+        rows = [row for row in _highest(result, len(result.mean)) if row in rows][:most]
+    top = float(result.mean[list(rows)].nan_to_num(0).max()) or 1.0
     colours = colormaps[_COLOURS]
     width, line = 92, 0
     places: list[tuple[float, int, str, float]] = []
-    for index, words in enumerate(texts):
+    for index in rows:
         column = 0.0
-        for word, rate in zip(words, result.mean[index].tolist(), strict=False):
+        for word, rate in zip(texts[index], result.mean[index].tolist(), strict=False):
             if column and column + len(word) > width:
                 column, line = 0.0, line + 1
             places.append((column, line, word, rate))
             column += len(word) + 1.4
         line += 2
-    drawing = Figure(figsize=(8.4, 0.26 * line + 0.5), layout="constrained")
+    drawing = Figure(figsize=(8.4, 0.26 * line + 0.65), layout="constrained")
     axes = drawing.subplots()
     for column, row, word, rate in places:
         absent = rate != rate  # NaN: padding or skipped, never nudged
@@ -83,12 +106,19 @@ def token_text(result: TokenMap, texts: Sequence[Sequence[str]]) -> Figure:
         )
     axes.set(xlim=(-1, width + 8), ylim=(-line, 1.2))
     axes.axis("off")
-    axes.set_title(f"palest 0, darkest {top:.2g}, grey never nudged", loc="left", fontsize=9)
+    shown_of = f"{len(rows) if most is None else f'the {len(rows)} most sensitive'} of {_inputs(result, total)}"
+    scale = f"{_told(result)}, at each token: palest 0, darkest {top:.2g}, grey never nudged"
+    axes.set_title(f"{shown_of}\n{scale}", loc="left", fontsize=9)
     return drawing
 
 
-def position_profile(result: TokenMap, align: Literal["left", "right"] = "left", **named: Any) -> Figure:
-    """The mean at each position with its interval; aligned right, positions count back from the last token."""
+def position_profile(
+    result: TokenMap, align: Literal["left", "right"] = "left", *, total: int | None = None, **named: Any
+) -> Figure:
+    """The mean at each position with its interval; aligned right, positions count back from the last token.
+
+    Where the map is of some inputs of many, `total` is how many.
+    """
     estimates = result.by_position(align, **named)
     start = 0 if align == "left" else -len(estimates)
     kept = [(start + i, e) for i, e in enumerate(estimates) if e is not None]
@@ -104,5 +134,19 @@ def position_profile(result: TokenMap, align: Literal["left", "right"] = "left",
         xlabel="position" if align == "left" else "position from the end",
         ylabel="rate of change" if result.rate else "mean change",
     )
-    axes.set_title(f"Band: {100 * kept[0][1].confidence:.3g} % interval over inputs", loc="left")
+    band = f"{100 * kept[0][1].confidence:.3g} % interval"
+    axes.set_title(f"Mean over {_inputs(result, total)}; band: {band}", loc="left")
     return drawing
+
+
+def _highest(result: TokenMap, most: int) -> list[int]:
+    return result.by_input().nan_to_num(-1).argsort(descending=True)[:most].tolist()
+
+
+def _inputs(result: TokenMap, total: int | None) -> str:
+    seen = len(result.mean)
+    return f"{seen:,} inputs" if total in (None, seen) else f"{seen:,} inputs, drawn at random from {total:,}"
+
+
+def _told(result: TokenMap) -> str:
+    return "share of nudges that change the answer" if result.rate else "mean change"
