@@ -34,7 +34,7 @@ def test_measure(teeter, bits, tmp_path):
         "measure", "teeter.cube:majority", bits, "--perturb", "bit", "--half-width", "0.05", "--map", "map.svg"
     )
     assert code == 0
-    assert "stopped by half-width" in out
+    assert "stopped: narrow enough" in out
     assert "picture: map.svg" in err
     assert (tmp_path / "map.svg").exists()
 

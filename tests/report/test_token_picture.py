@@ -27,8 +27,10 @@ def test_heat_map_shows_where_the_model_looks(tmp_path):
     assert means == sorted(means, reverse=True)
     report.save(lambda: report.heat_map(result, images.expand(-1, 3, -1, -1), which=[1]), tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 2000
+    with pytest.raises(InputError, match=r"the map has \d+ inputs, got 1 images"):
+        report.heat_map(result, images[:1])
     with pytest.raises(InputError, match="3 tokens do not make a grid"):
-        report.heat_map(TokenMap(torch.zeros(2, 3), 1, True), images)
+        report.heat_map(TokenMap(torch.zeros(2, 3), 1, True), images[:2])
 
 
 def test_heat_map_of_some_of_many_names_them_by_their_numbers():

@@ -324,6 +324,8 @@ def test_mixed():
 
 def test_errors():
     model, x = network(), images()
+    with pytest.raises(InputError, match="a perturbation is an object, got 'bit'"):
+        SensitivityPenalty("bit", 1.0)
     with pytest.raises(InputError, match="'mse' or 'kl', got 'l1'"):
         SensitivityPenalty(PATCH, 1.0, distance="l1")
     with pytest.raises(InputError, match="'both' or 'stop', got 'none'"):

@@ -47,6 +47,14 @@ DataArgument = Annotated[
 PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
 Sigma2Option = Annotated[float | None, typer.Option("--sigma2", help="Variance of the noise (1 if none).")]
 RelativeOption = Annotated[bool, typer.Option("--relative", help="Noise in units of the token's RMS.")]
+_STOPPED = {
+    "precision": "precise enough",
+    "half-width": "narrow enough",
+    "budget": "the budget is spent",
+    "design": "the design is complete",
+    "inputs": "more draws would tell little more, more inputs would",
+    "interrupted": "interrupted",
+}
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same flips.")]
 LimitOption = Annotated[int | None, typer.Option("--limit", help="Take a random so many of the inputs.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
@@ -152,7 +160,7 @@ def measure(
 
 def _say(result: Sensitivity, confidence: float, arithmetic: str | None) -> None:
     print(f"sensitivity {result!r} ({100 * confidence:g} %)")
-    print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped by {result.stopped}")
+    print(f"{result.n} inputs, {result.draws} draws, {result.forwards} forwards; stopped: {_STOPPED[result.stopped]}")
     if result.effect is not None:
         print(f"{arithmetic} adds {result.effect!r} to what float32 gives, on the {result.effect.n} inputs compared")
     for note in result.notes:

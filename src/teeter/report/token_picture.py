@@ -30,6 +30,8 @@ def heat_map(
     `which` are the images shown, by default the eight with the highest mean. Where the map is of some inputs of many,
     `numbers` are theirs among the `total`.
     """
+    if len(images) != len(result.mean):
+        raise InputError(f"the map has {len(result.mean)} inputs, got {len(images)} images")
     tokens = result.mean.shape[1]
     height, width = images.shape[-2:]
     down = round((tokens * height / width) ** 0.5)

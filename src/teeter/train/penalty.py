@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from teeter.errors import InputError
+from teeter.measure.door import check_perturbation
 from teeter.perturb import InputNoise, Inputs, PatchNoise, PatchReplace, Perturbation
 from teeter.perturb.inputs import count, device_of
 from teeter.train.draws import draw
@@ -59,6 +60,7 @@ class SensitivityPenalty:
         seed: int = 0,
         recorded: bool = False,
     ) -> None:
+        check_perturbation(perturbation)
         if recorded and schedule is not None:
             raise InputError(
                 "a penalty that is recorded has one strength at all steps: leave schedule= or recorded= out"
