@@ -3,6 +3,7 @@ import sys
 import pytest
 
 from teeter import cli
+from tests import tiny
 
 
 @pytest.fixture
@@ -21,3 +22,13 @@ def teeter(monkeypatch, capsys, tmp_path):
         return end.value.code, out, err
 
     return call
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A small text classifier and forty texts, as they are named on a command line."""
+    tiny.save(tiny.text_classifier(), tmp_path / "model")
+    tiny.tokenizer(tmp_path / "model")
+    rows = [f"{' '.join(tiny.WORDS[4 + (i * j + j) % 10] for j in range(1 + i % 5))},{i % 2}" for i in range(40)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]))
+    return ["model", "reviews.csv"]

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 
 from teeter import cube
 from teeter.data import subset
-from tests import tiny
 
 
 @pytest.fixture
@@ -20,15 +19,6 @@ def drawn(monkeypatch):
     for kind in ("heat_map", "token_text", "position_profile"):
         monkeypatch.setattr(f"teeter.report.{kind}", note(kind))
     return seen
-
-
-@pytest.fixture
-def reviews(tmp_path):
-    tiny.save(tiny.text_classifier(), tmp_path / "model")
-    tiny.tokenizer(tmp_path / "model")
-    rows = [f"{' '.join(tiny.WORDS[4 + (i * j + j) % 10] for j in range(1 + i % 5))},{i % 2}" for i in range(40)]
-    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]))
-    return ["model", "reviews.csv"]
 
 
 def test_a_map_of_texts_shows_their_words(teeter, reviews, drawn):

@@ -73,15 +73,6 @@ def test_measure_errors_are_one_line(teeter, bits, words, message):
     assert "Traceback" not in err
 
 
-@pytest.fixture
-def reviews(tmp_path):
-    tiny.save(tiny.text_classifier(), tmp_path / "model")
-    tiny.tokenizer(tmp_path / "model")
-    rows = [f"{' '.join(tiny.WORDS[4 + (i * j + j) % 10] for j in range(1 + i % 5))},{i % 2}" for i in range(40)]
-    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]))
-    return ["model", "reviews.csv"]
-
-
 def test_measure_texts(teeter, reviews, tmp_path):
     words = ["measure", *reviews, "--perturb", "token", "--budget", "600", "--json"]
     code, out, err = teeter(*words, "--map", "map.svg", "--design", "broad")
