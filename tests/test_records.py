@@ -180,6 +180,9 @@ def test_what_is_said_of_the_tradeoff():
     table = study.outcome("paper", Store(ROOT / "results")).table
     said, readme = study.departures[-1], (ROOT / "README.md").read_text()
 
+    found = [tradeoff.at_fixed_length(table, "text", name).value for name in tradeoff.FUNCTIONS]
+    assert f"correlate by {max(found):.2f} to {min(found):.2f})" in " ".join(readme.split())
+
     def rise(name):
         runs = tradeoff.kept(table, "text", [name])
         return over_runs.regression(runs.log_blowup, [runs.norm, runs.norm**2, runs.n])[2]

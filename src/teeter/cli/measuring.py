@@ -25,6 +25,15 @@ PERTURB = (
     "bit, bit01, token or token:VOCABULARY, patch:SIZE, patch-replace:SIZE, input, weights, embedding or "
     "embedding:MODULE, hidden:MODULE."
 )
+# Why a measurement stopped, in words.
+_STOPPED = {
+    "precision": "precise enough",
+    "half-width": "narrow enough",
+    "budget": "the budget is spent",
+    "design": "the design is complete",
+    "inputs": "more draws would tell little more, more inputs would",
+    "interrupted": "interrupted",
+}
 ModelArgument = Annotated[
     str,
     typer.Argument(
@@ -47,14 +56,6 @@ DataArgument = Annotated[
 PerturbOption = Annotated[str, typer.Option("--perturb", help=PERTURB)]
 Sigma2Option = Annotated[float | None, typer.Option("--sigma2", help="Variance of the noise (1 if none).")]
 RelativeOption = Annotated[bool, typer.Option("--relative", help="Noise in units of the token's RMS.")]
-_STOPPED = {
-    "precision": "precise enough",
-    "half-width": "narrow enough",
-    "budget": "the budget is spent",
-    "design": "the design is complete",
-    "inputs": "more draws would tell little more, more inputs would",
-    "interrupted": "interrupted",
-}
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same flips.")]
 LimitOption = Annotated[int | None, typer.Option("--limit", help="Take a random so many of the inputs.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]

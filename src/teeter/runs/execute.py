@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -95,8 +96,10 @@ def _slices(folder: Path) -> list[tuple[str, float]]:
 
 
 def _keep(folder: Path, slices: list[tuple[str, float]]) -> None:
-    """Beside what is under way, if anything is."""
-    if folder.exists():
+    """Beside what is under way, if anything is. What stopped it is to be told, and not that this did not work either."""
+    with suppress(OSError):
+        if not folder.exists():
+            return
         part = folder / f"{_SLICES}.part"
         part.write_text(json.dumps(slices))
         part.replace(folder / _SLICES)
