@@ -96,7 +96,7 @@ def _slices(folder: Path) -> list[tuple[str, float]]:
 
 
 def _keep(folder: Path, slices: list[tuple[str, float]]) -> None:
-    """Beside what is under way, if anything is. What stopped it is to be told, and not that this did not work either."""
+    """Beside what is under way, if anything is. Where that fails, what stopped the run is still what is told."""
     with suppress(OSError):
         if not folder.exists():
             return
