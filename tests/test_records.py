@@ -51,6 +51,18 @@ def record(name):
     return json.loads(max((ROOT / "benchmarks/results").glob(f"*-{name}.json")).read_text())
 
 
+def test_what_is_said_of_the_interval_of_sharpness():
+    run, page = record("sharpness"), (ROOT / "docs/measure.md").read_text()
+    assert run["repetitions"] == 400 and len(run["rows"]) == 12
+    for k in range(0, 12, 3):
+        own = run["rows"][k : k + 3]
+        shares = " | ".join(f"{100 * row['held']:.1f} %" for row in own)
+        assert f"| {own[0]['network']}, {own[0]['rho']:g} | {shares} |" in page
+    few = [row for row in run["rows"] if row["draws"] == 10]
+    assert min(row["held"] for row in few) < 0.9
+    assert all(row["low"] >= 0.9 * (1 - row["held"]) * 400 for row in few)  # misses are too low
+
+
 def test_what_is_said_of_stacks():
     run, alone = record("training-h200"), record("training-cpu")
     page, readme = (ROOT / "docs/train.md").read_text(), (ROOT / "README.md").read_text()
