@@ -6,7 +6,7 @@ weights and inputs, and so are the gradients. The savings, none of which is an a
 - Before the first layer a position is one of two vectors, as its bit is: 2n of them, whatever the batch. Queries, keys,
   scores and values (through the output matrix) are tables of these; a batch only picks from them. What the first
   attention gives is then one product of its weights, (batch n) x (2n heads), with the table of values; or, for long
-  inputs of short vectors, a quotient of two that are linear in which bits are there (`_long_first_layer`).
+  inputs of short vectors, a quotient of two products with the table of e^scores (`_long_first_layer`).
 - Only the last position is read out, so the last layer has one query. Its score with position j is
   q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
 - A bias of keys adds the same to all scores of a query, which softmax does not see.
@@ -186,8 +186,8 @@ def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int,
     """The same where vectors are short and inputs long, and n x n numbers for every input would be most of the work.
 
     An answer of attention is a quotient: sum_j e^s_j v_j over sum_j e^s_j, where s_j and v_j are one of two as bit j
-    is. So both sums are linear in which bits are there, and one product of (batch, 2n) with a table of e^s v gives
-    them all.
+    is. So both sums are products of a row of the table of e^s, 2n long, with what is there: v_j and 1 for the bit that
+    j has, and 0 for the other.
     """
     models, n, _, dim = table.shape
     source = _normed(table, weights, "norm1") if norm == "pre" else table
@@ -201,13 +201,13 @@ def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int,
     # each position's smaller one and of its larger one: from the middle, a float64 holds what is 700 away, which a
     # float32 would not of some that training arrives at.
     ends = scores.detach().sort(-1).values.amax(-2)
-    grown = torch.exp((scores - ends.mean(-1)[..., None, None]).double())
-    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double()  # and the divisor: (..., inside + 1)
-    products = torch.einsum("khiajb,kjbho->kjbiaho", grown, summed).reshape(models, 2 * n, -1)
+    grown = torch.exp((scores - ends.mean(-1)[..., None, None]).double()).view(models, heads, 2 * n, 2 * n)
+    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double().flatten(1, 2)  # with that of the divisor
     is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).double()  # (K, batch, 2n)
-    sums = product(is_there, products).view(models, -1, n, 2, heads, dim // heads + 1)
-    own = torch.where((bits > 0)[..., None, None], sums[:, :, :, 0], sums[:, :, :, 1])
-    mixed = (own[..., :-1] / own[..., -1:]).flatten(-2).to(table.dtype)
+    there = torch.einsum("kcj,kjho->khcoj", is_there, summed)
+    sums = (there.flatten(2, 3) @ grown.transpose(-1, -2)).view(*there.shape[:-1], n, 2)
+    own = torch.where((bits > 0)[:, None, :, None], sums[..., 0], sums[..., 1])  # (K, heads, batch, inside + 1, n)
+    mixed = (own[:, :, :, :-1] / own[:, :, :, -1:]).permute(0, 2, 4, 1, 3).flatten(-2).to(table.dtype)
     return _after(_pick(table, bits), _linear(mixed, weights, "attention.output"), weights, norm)
 
 
