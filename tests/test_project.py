@@ -44,7 +44,6 @@ def test_changelog_has_its_extra_heading():
 
 WAITING = {
     "hahn2024/causal",
-    "hahn2024/generalization",
     "hahn2024/length-generalization",
     "hahn2024/long",
     "hahn2024/parts",

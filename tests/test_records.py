@@ -10,7 +10,7 @@ from scipy import stats
 
 from teeter.runs import Store
 from teeter.studies import find, over_runs
-from teeter.studies.hahn2024 import parts, scaling, tradeoff
+from teeter.studies.hahn2024 import generalization, parts, scaling, tradeoff
 from teeter.studies.hahn2024.dynamics import LEARNED
 
 ROOT = Path(__file__).parents[1]
@@ -213,6 +213,22 @@ def test_what_is_said_of_the_tradeoff():
     assert f"by a factor of {above[5]:.1f} in the blow-up at 5 bits and of {above[20]:.0f} at 20" in " ".join(
         readme.split()
     )
+
+
+def test_what_is_said_of_generalization():
+    study = find("hahn2024/generalization")
+    table = study.outcome("paper", Store(ROOT / "results")).table
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    table = table.loc[table.variant == "text"]
+    means = generalization.converged(table).groupby(["size", "function"]).mean(numeric_only=True).groupby("size").mean()
+    few, some, half, whole = means.sensitivity
+    assert f"sensitivity is {whole:.1f}," in readme
+    assert f"functions of sensitivity {few:.1f}, {some:.1f} and {half:.1f}," in readme
+    few, some, half = (means.sharpness[1024] / means.sharpness[size] for size in (128, 256, 512))
+    assert f"by factors of {few:.1f}, {some:.1f} and {half:.1f} " in readme
+    higher = generalization.alike(table, "sharpness")
+    value, low, high = (100 * (each - 1) for each in (higher.value, higher.low, higher.high))
+    assert f"by {value:.0f} % ({low:.1f} to {high:.1f} %)" in " ".join(study.departures)
 
 
 def test_two_models_at_the_same_lengths():
