@@ -66,16 +66,32 @@ def test_every_piece_is_done_once_in_processes_of_its_own(tmp_path):
         ("name", InputError, "no piece named 'three'"),
         ("large", TooLarge, "too large"),
         ("disk", OSError, "no space left"),
-        ("bug", RuntimeError, "KeyError"),
-        ("exit", RuntimeError, "SystemExit: 3"),
     ],
 )
-def test_what_goes_wrong_is_said_at_once_and_interrupts_the_others(problem, kind, words, tmp_path):
+def test_what_can_be_mended_is_said_at_once_and_interrupts_the_others(problem, kind, words, tmp_path):
     start = time.monotonic()
     with pytest.raises(kind, match=words):
         on_cores(partial(slow_or_fail, tmp_path, problem), [[1], [3], [4]], 2)
     assert time.monotonic() - start < 40
     assert {place.name for place in tmp_path.iterdir()} == {"begun", "interrupted"}
+
+
+def fail_or_note(folder, problem, piece):
+    if 3 in piece:
+        raise PROBLEMS[problem]
+    note(folder, piece)
+
+
+@pytest.mark.parametrize("problem, words", [("bug", "KeyError: 'three'"), ("exit", "SystemExit: 3")])
+def test_what_else_goes_wrong_is_raised_once_the_others_are_done(problem, words, tmp_path):
+    told: list[int] = []
+    with (
+        pytest.raises(RuntimeError, match=words) as raised,
+        pytest.warns(RuntimeWarning, match=f"the others go on: {words}"),
+    ):
+        on_cores(partial(fail_or_note, tmp_path, problem), [[3, 4], [1], [2]], 1, told.append)
+    assert {place.name for place in tmp_path.iterdir()} == {"1", "2"} and told == [1, 2]
+    assert "1 failed" in raised.value.__notes__[0]
 
 
 def test_a_process_that_vanishes_is_said_so():

@@ -175,17 +175,35 @@ def test_execute_runs_only_what_is_missing(tmp_path):
     assert asked == [1, 2, 3, 1, 2, 3]  # a new revision asks again
 
 
-def test_a_run_that_fails_leaves_the_finished_ones(tmp_path):
-    store = Store(tmp_path)
+def test_a_run_that_fails_leaves_the_others(tmp_path):
+    store, told = Store(tmp_path), []
 
     def run(spec):
-        if spec.n == 2:
-            raise RuntimeError("lightning")
+        if spec.n in (2, 4):
+            raise RuntimeError(f"thunder and\nlightning {spec.n}")
         return [{"value": 1}]
 
-    with pytest.raises(RuntimeError, match="lightning"):
-        execute(store, "room/study", 1, run, [Spec(1), Spec(2), Spec(3)])
-    assert [run.spec["n"] for run in store.runs("room/study")] == [1]
+    with (
+        pytest.raises(RuntimeError, match="lightning 2") as raised,
+        pytest.warns(RuntimeWarning, match="the others go on: lightning 2$") as warned,
+    ):
+        execute(store, "room/study", 1, run, [Spec(n) for n in (1, 2, 3, 4)], told.append)
+    assert [run.spec["n"] for run in store.runs("room/study")] == [1, 3]
+    assert raised.value.__notes__ == ["2 failed, this one first; what did not is kept"]
+    assert told == [0, 1, 2] and len(warned) == 1  # of the last there is nothing to go on with
+
+
+@pytest.mark.parametrize("problem", [InputError("no such file"), OSError(28, "no space left"), KeyboardInterrupt()])
+def test_what_would_meet_the_others_too_ends_all(problem, tmp_path):
+    seen = []
+
+    def run(spec):
+        seen.append(spec.n)
+        raise problem
+
+    with pytest.raises(type(problem)):
+        execute(Store(tmp_path), "room/study", 1, run, [Spec(1), Spec(2)])
+    assert seen == [1]
 
 
 def test_provenance_says_where_a_number_came_from():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from teeter.errors import InputError
+from teeter.runs.failures import Failures
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
 from teeter.runs.store import Run, Store
@@ -50,7 +51,8 @@ def execute(
     more is begun.
 
     `finished` is told how many are done, first those found and then as they come. What is saved stays saved, whatever
-    happens to this process; calling again goes on from there.
+    happens to this process; calling again goes on from there. What goes wrong in a run is raised once the others are
+    done (see `Failures`).
     """
     begin = time.perf_counter()
     store.prepare(study)
@@ -58,6 +60,7 @@ def execute(
     groups = missing_groups(store, study, keys, specs, together)
     done = len(keys) - sum(map(len, groups))
     finished(done)
+    failures = Failures()
     for group in groups:
         if seconds is not None and time.perf_counter() - begin > seconds:
             break
@@ -70,9 +73,10 @@ def execute(
                 found = [list(run(spec)) for _, spec in group]
             else:
                 found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
-        except BaseException:
+        except BaseException as problem:
             _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
-            raise
+            failures.add(problem, more=group is not groups[-1])
+            continue
         if len(found) != len(group):
             raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
         slices = [*earlier, (str(before["when"]), time.perf_counter() - start)]
@@ -86,6 +90,7 @@ def execute(
             finished(done)
         if together is not None:
             shutil.rmtree(folder, ignore_errors=True)
+    failures.tell()
     return keys
 
 

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from teeter.errors import InputError, TeeterError
+from teeter.runs.failures import Failures
 
 __all__ = ["on_cores"]
 
@@ -43,13 +44,15 @@ def on_cores(
     that calls this has `if __name__ == "__main__":` around what it does.
 
     `finished` is told how many things of all pieces are done. Once `seconds` are over, nothing more is begun. Ctrl-C,
-    or what goes wrong in one piece, interrupts the others, which keep what they keep when they are interrupted.
+    or an error that the user can mend, interrupts the others, which keep what they keep when they are interrupted; what
+    else goes wrong in a piece is raised once the others are done (see `Failures`).
     """
     if workers < 1:
         raise InputError(f"work is done by at least one process, got {workers}")
     begin, done, left = time.perf_counter(), 0, list(reversed(pieces))
     workers = max(1, min(workers, len(pieces)))
     at_work: dict[Future[None], int] = {}
+    failures = Failures()
     others, fresh = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
     stop, share = fresh.Event(), max(1, torch.get_num_threads() // workers)
     with ProcessPoolExecutor(workers, fresh, _begin, (share, stop)) as pool:
@@ -63,9 +66,16 @@ def on_cores(
                     with _deaf():
                         at_work[pool.submit(_do, work, piece)] = len(piece)
                 for ended in wait(at_work, return_when=FIRST_COMPLETED).done:
-                    done += at_work.pop(ended)
-                    ended.result()  # raises what went wrong
-                    finished(done)
+                    count = at_work.pop(ended)
+                    try:
+                        ended.result()  # raises what went wrong
+                    except BrokenProcessPool:
+                        raise
+                    except RuntimeError as problem:
+                        failures.add(problem, more=bool(left or at_work))
+                    else:
+                        done += count
+                        finished(done)
         except BrokenProcessPool:
             raise InputError(
                 "a process ended without a word: there may be no memory for so many, or the script that starts them "
@@ -76,6 +86,7 @@ def on_cores(
                 stop.set()
                 _interrupt(set(multiprocessing.active_children()) - others)
             raise
+    failures.tell()
 
 
 @contextmanager
