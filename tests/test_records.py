@@ -231,6 +231,18 @@ def test_what_is_said_of_generalization():
     assert f"by {value:.0f} % ({low:.1f} to {high:.1f} %)" in " ".join(study.departures)
 
 
+def test_a_scratchpad_that_guesses_its_first_step():
+    study, store = find("hahn2024/scratchpad"), Store(ROOT / "results")
+    there = [key for key in study.keys("paper") if store.has(study.name, key)]
+    table = store.table(study.name, there)
+    (one,) = table.loc[(table.variant == "text") & (table.own_accuracy < 0.99)].itertuples()
+    assert one.fate == "converged" and one.mse == pytest.approx(1 / (4 * one.n), rel=0.05)
+    assert one.own_last == one.own_accuracy  # so it is the first that goes wrong, and every other with it
+    said = f"at n = {one.n}: it never learned t_1, which is x_1, is right on {100 * one.accuracy:.1f} %"
+    assert said in " ".join(study.departures)
+    assert f"and on {100 * one.own_accuracy:.0f} % where" in " ".join(study.departures)
+
+
 def test_two_models_at_the_same_lengths():
     """PARITY at even ones, and the text's without its last two runs, as the departures of `scaling` have it."""
     study = find("hahn2024/scaling")
