@@ -298,8 +298,8 @@ DEPARTURES = [
     "the network reads its own. Each variant has its own rule, and its own measure: that of `released` is the rise of "
     "the error.",
     "A network that guesses one of n steps has an MSE of 1/(4n), which the text's rule lets pass from n = 250 on. One "
-    "of ours does so, at n = 285: it never learned t_1, which is x_1, is right on 99.8 % of the steps where it is given "
-    "PARITY's, and on 55 % where it reads its own, since all of them follow from the first.",
+    "of ours does so, at n = 285: it never learned t_1, which is x_1, is right on 99.8 % of the steps where it is "
+    "given PARITY's, and on 55 % where it reads its own, since all of them follow from the first.",
     "Training on a GPU is in tf32, of which the paper does not speak; all is measured in float32.",
     "Theorem 7 says O(1) for any automaton. PARITY's steps depend on two tokens, the first on one. A flipped token "
     "makes steps that do not follow from the bits, such as training never shows: a trained network may differ there.",
