@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "NotFinite", "TeeterError", "TooLarge", "UnknownName"]
+__all__ = ["InputError", "NotFinite", "RunsFailed", "TeeterError", "TooLarge", "UnknownName"]
 
 
 class TeeterError(Exception):
@@ -22,6 +22,10 @@ class InputError(TeeterError, ValueError):
 
 class NotFinite(InputError):
     """A model whose answers are no longer numbers."""
+
+
+class RunsFailed(TeeterError, RuntimeError):
+    """Some of many runs; its cause is what went wrong in the first of them."""
 
 
 class TooLarge(TeeterError, MemoryError):

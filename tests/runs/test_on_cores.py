@@ -5,15 +5,18 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from teeter.errors import InputError, TooLarge, UnknownName
+from teeter.errors import InputError, RunsFailed, TooLarge, UnknownName
 from teeter.runs import Store, on_cores
 from teeter.studies import find
+from teeter.train import Diverged
 
 
 def note(folder, piece):
@@ -25,6 +28,7 @@ PROBLEMS = {
     "large": TooLarge("too large"),
     "disk": OSError(28, "no space left"),
     "bug": KeyError("three"),
+    "diverged": Diverged("no longer finite", []),
     "exit": SystemExit(3),
 }
 
@@ -64,7 +68,6 @@ def test_every_piece_is_done_once_in_processes_of_its_own(tmp_path):
     "problem, kind, words",
     [
         ("name", InputError, "no piece named 'three'"),
-        ("large", TooLarge, "too large"),
         ("disk", OSError, "no space left"),
     ],
 )
@@ -82,16 +85,43 @@ def fail_or_note(folder, problem, piece):
     note(folder, piece)
 
 
-@pytest.mark.parametrize("problem, words", [("bug", "KeyError: 'three'"), ("exit", "SystemExit: 3")])
+@pytest.mark.parametrize(
+    "problem, words",
+    [
+        ("bug", "KeyError: 'three'"),
+        ("exit", "SystemExit: 3"),
+        ("large", "TooLarge: too large"),
+        ("diverged", "NotFinite: no longer finite"),
+    ],
+)
 def test_what_else_goes_wrong_is_raised_once_the_others_are_done(problem, words, tmp_path):
     told: list[int] = []
     with (
-        pytest.raises(RuntimeError, match=words) as raised,
-        pytest.warns(RuntimeWarning, match=f"the others go on: {words}"),
+        pytest.raises(RunsFailed, match=f"^1 of 3 .* the first with {words};"),
+        pytest.warns(RuntimeWarning, match=f"^3 and 1 more failed: {words}$"),
     ):
         on_cores(partial(fail_or_note, tmp_path, problem), [[3, 4], [1], [2]], 1, told.append)
     assert {place.name for place in tmp_path.iterdir()} == {"1", "2"} and told == [1, 2]
-    assert "1 failed" in raised.value.__notes__[0]
+
+
+def hold(folder, piece):
+    """Fails, and says whether what it had at its last failure is still there."""
+    large = torch.zeros(3)
+    before = [ref() for ref in HELD]
+    HELD.append(weakref.ref(large))
+    if any(each is not None for each in before):
+        Path(folder, "held").touch()
+    raise TooLarge("too large") if piece[0] % 2 else KeyError("three")
+
+
+HELD: list[Any] = []
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_worker_lets_go_of_what_failed(tmp_path):
+    with pytest.raises(RunsFailed, match="^4 of 4"):
+        on_cores(partial(hold, tmp_path), [[1], [2], [3], [4]], 1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_process_that_vanishes_is_said_so():

@@ -186,3 +186,16 @@ def test_claims_are_of_their_variant():
     verdicts = {claim.claim: claim.judge(half).verdict for claim in study.CLAIMS}
     assert {v for name, v in verdicts.items() if "(text)" in name} == {"reproduced"}
     assert {v for name, v in verdicts.items() if "(released)" in name} == {"not run at this tier"}
+
+
+def test_a_figure_says_where_nothing_converged():
+    found = table({4: 1.0, 8: 2.0, 16: 3.0})
+    found.loc[found["size"] == 8, "mse"] = 1.0
+    drawing = study.figure(found)
+    drawing.draw_without_rendering()
+    words = [text.get_text() for text in drawing.axes[0].get_legend().get_texts()]
+    assert set(words) == {"$T_1$ from 4", "$T_1$ from 8: none", "$f$ itself"}
+    (centre,) = (each for each in drawing.axes[0].containers if each.get_label() == "$T_1$ from 4")
+    assert centre[0].get_xydata().tolist() == [pytest.approx([2.0015, 1.0015])]
+    # every model is a dot
+    assert len(drawing.axes[0].lines[0].get_xdata()) == 4

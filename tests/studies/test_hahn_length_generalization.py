@@ -156,6 +156,17 @@ def test_sharpness_foretells_within_groups_or_only_between():
     assert (r.low, r.high) == pytest.approx(fisher(r.value, 20 - 5 - 2))
 
 
+def test_a_line_for_every_length_and_function_in_the_figure():
+    found = table(AS_PREDICTED)
+    drawing = study.figure(found)
+    drawing.draw_without_rendering()
+    for axes, (variant, names) in zip(drawing.axes, study.VARIANTS.items(), strict=False):
+        here = found.loc[(found.variant == variant) & found["function"].isin(names)]
+        drawn = [line for line in axes.lines if len(line.get_xdata()) > 2]
+        assert len(drawn) == here.groupby(["function", "n"]).ngroups
+        assert f"{here.groupby(['function', 'n', 'seed']).ngroups} of" in axes.get_title(loc="left")
+
+
 def test_with_no_converged_run_all_is_undecided():
     nothing = table(AS_PREDICTED, converged=False)
     assert {claim.judge(nothing).verdict for claim in study.CLAIMS} == {"undecided"}

@@ -187,7 +187,7 @@ def test_what_is_run():
     every = {kind: {s.n for s in paper if s.variant == kind} for kind in VARIANTS}
     assert every == {"text": set(range(4, 31)), "released": set(range(4, 31, 2))}
     paper = long.STUDY.specs("paper")
-    assert len(paper) == 3 * (20 + 13) * 5
+    assert len(paper) == 3 * (20 + 10) * 5
     assert {s.n for s in paper if s.variant == "text"} == set(long.LENGTHS)
     released = {s.n for s in paper if s.variant == "released"}
     assert released < set(long.LENGTHS) and {min(released), max(released)} == {4, 512}

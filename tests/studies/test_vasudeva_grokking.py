@@ -137,6 +137,20 @@ def test_a_figure_of_runs_of_which_none_groks():
     assert drawing.axes[0].get_title(loc="left") == "text: 0 of 2 runs grok"
 
 
+def test_a_figure_is_shaded_by_phase():
+    drawing = grokking.figure(both(3))
+    drawing.draw_without_rendering()
+    first = drawing.axes[0]
+    spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in first.patches]
+    borders = [0, EPOCHS[11], EPOCHS[21], EPOCHS[35]]
+    assert [begin for begin, _ in spans] == pytest.approx(borders)
+    assert [end for _, end in spans][:3] == pytest.approx(borders[1:])
+    assert [text.get_text() for text in first.texts] == ["1", "2", "3", "4"]
+    for text, (begin, end) in zip(first.texts, spans, strict=True):
+        assert begin < text.get_position()[0] < end
+    assert first.get_xlim() == (0, EPOCHS[-1])
+
+
 def test_the_paper_tiers():
     specs = grokking.STUDY.specs("paper")
     assert [(spec.variant, spec.seed) for spec in specs] == [(v, seed) for v in adding.VARIANTS for seed in range(6)]

@@ -37,6 +37,8 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False, prog_name="teeter") or 0
     except TeeterError as problem:
+        if os.environ.get("TEETER_TRACEBACK"):
+            raise
         _fail(str(problem))
     except (KeyboardInterrupt, typer.Abort):
         _fail(stopped, code=130)
@@ -52,7 +54,8 @@ def main() -> NoReturn:
             _fail(f"{usage().rstrip('.')}. Try '{where.command_path if where else 'teeter'} --help'.")
         if os.environ.get("TEETER_TRACEBACK"):
             raise
-        _fail(f"{type(problem).__name__}: {problem} (a bug in teeter; TEETER_TRACEBACK=1 shows where)")
+        words = str(problem).partition("\n")[0]
+        _fail(f"{type(problem).__name__}: {words} (a bug in teeter; TEETER_TRACEBACK=1 shows where)")
     if isinstance(code, int) and code > 128:  # ended by a signal: 130 is Ctrl-C
         _fail(stopped, code=code)
     sys.exit(code)

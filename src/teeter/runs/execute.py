@@ -51,8 +51,8 @@ def execute(
     more is begun.
 
     `finished` is told how many are done, first those found and then as they come. What is saved stays saved, whatever
-    happens to this process; calling again goes on from there. What goes wrong in a run is raised once the others are
-    done (see `Failures`).
+    happens to this process; calling again goes on from there. That runs failed is raised once the others are done (see
+    `Failures`).
     """
     begin = time.perf_counter()
     store.prepare(study)
@@ -60,7 +60,7 @@ def execute(
     groups = missing_groups(store, study, keys, specs, together)
     done = len(keys) - sum(map(len, groups))
     finished(done)
-    failures = Failures()
+    failures = Failures(len(groups))
     for group in groups:
         if seconds is not None and time.perf_counter() - begin > seconds:
             break
@@ -75,7 +75,7 @@ def execute(
                 found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
         except BaseException as problem:
             _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
-            failures.add(problem, more=group is not groups[-1])
+            failures.add(problem, [spec for _, spec in group])
             continue
         if len(found) != len(group):
             raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")

@@ -18,14 +18,14 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
 
-from teeter.errors import InputError, TeeterError
-from teeter.runs.failures import Failures
+from teeter.errors import InputError, NotFinite, TeeterError
+from teeter.runs.failures import Failures, in_a_line
 
 __all__ = ["on_cores"]
 
@@ -44,15 +44,15 @@ def on_cores(
     that calls this has `if __name__ == "__main__":` around what it does.
 
     `finished` is told how many things of all pieces are done. Once `seconds` are over, nothing more is begun. Ctrl-C,
-    or an error that the user can mend, interrupts the others, which keep what they keep when they are interrupted; what
-    else goes wrong in a piece is raised once the others are done (see `Failures`).
+    or an error that the user can mend, interrupts the others, which keep what they keep when they are interrupted; that
+    pieces failed for other reasons is raised once the others are done (see `Failures`).
     """
     if workers < 1:
         raise InputError(f"work is done by at least one process, got {workers}")
     begin, done, left = time.perf_counter(), 0, list(reversed(pieces))
     workers = max(1, min(workers, len(pieces)))
-    at_work: dict[Future[None], int] = {}
-    failures = Failures()
+    at_work: dict[Future[None], Sequence[Any]] = {}
+    failures = Failures(len(pieces))
     others, fresh = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
     stop, share = fresh.Event(), max(1, torch.get_num_threads() // workers)
     with ProcessPoolExecutor(workers, fresh, _begin, (share, stop)) as pool:
@@ -64,17 +64,17 @@ def on_cores(
                         break
                     piece = left.pop()
                     with _deaf():
-                        at_work[pool.submit(_do, work, piece)] = len(piece)
+                        at_work[pool.submit(_do, work, piece)] = piece
                 for ended in wait(at_work, return_when=FIRST_COMPLETED).done:
-                    count = at_work.pop(ended)
+                    piece = at_work.pop(ended)
                     try:
                         ended.result()  # raises what went wrong
                     except BrokenProcessPool:
                         raise
-                    except RuntimeError as problem:
-                        failures.add(problem, more=bool(left or at_work))
+                    except Exception as problem:  # in a RuntimeError, what `_do` makes of it
+                        failures.add(problem, piece, str(problem) if isinstance(problem, RuntimeError) else None)
                     else:
-                        done += count
+                        done += len(piece)
                         finished(done)
         except BrokenProcessPool:
             raise InputError(
@@ -133,17 +133,20 @@ def _do(work: Callable[[Sequence[Any]], object], piece: Sequence[Any]) -> None:
         if _STOP.is_set():  # told while it was reading what to do
             raise KeyboardInterrupt
         work(piece)
+        return
     except (TeeterError, OSError) as problem:
-        raise (problem if _can_be_sent(problem) else InputError(str(problem))) from None
-    except (Exception, SystemExit):
-        raise RuntimeError(traceback.format_exc()) from None
+        told = _anew(problem)
+    except (Exception, SystemExit) as problem:
+        told = RuntimeError(f"{in_a_line(problem)}\n{traceback.format_exc()}")
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise told  # out here, where it no longer holds what was at work
 
 
-def _can_be_sent(problem: Exception) -> bool:
-    """Whether it is the same when it is made anew, as it is in another process."""
-    try:
-        return str(type(problem)(*problem.args)) == str(problem)
-    except TypeError:
-        return False
+def _anew(problem: TeeterError | OSError) -> Exception:
+    """The same error, as it can be sent to another process; else one that says the same."""
+    with suppress(TypeError):
+        made = type(problem)(*problem.args)
+        if str(made) == str(problem):
+            return made
+    return (NotFinite if isinstance(problem, ArithmeticError) else InputError)(str(problem))

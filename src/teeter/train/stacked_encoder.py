@@ -202,7 +202,7 @@ def _long_first_layer(weights: Weights, table: Tensor, bits: Tensor, heads: int,
     # float32 would not of some that training arrives at.
     ends = scores.detach().sort(-1).values.amax(-2)
     grown = torch.exp((scores - ends.mean(-1)[..., None, None]).double()).view(models, heads, 2 * n, 2 * n)
-    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double().flatten(1, 2)  # with that of the divisor
+    summed = torch.cat([value, torch.ones_like(value[..., :1])], -1).double().flatten(1, 2)  # a 1 for the divisor
     is_there = torch.stack([bits > 0, bits < 0], -1).flatten(-2).double()  # (K, batch, 2n)
     there = torch.einsum("kcj,kjho->khcoj", is_there, summed)
     sums = (there.flatten(2, 3) @ grown.transpose(-1, -2)).view(*there.shape[:-1], n, 2)
