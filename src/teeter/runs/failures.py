@@ -46,7 +46,7 @@ class Failures:
             line, problem = self.first
             raise RunsFailed(
                 f"{self.failed} of {self.groups} groups of runs failed, the first with {line}; what did not is kept, "
-                "and the same command tries the others again"
+                "and the same command tries these again"
             ) from problem
 
 
