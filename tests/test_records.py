@@ -247,6 +247,29 @@ def test_a_scratchpad_that_guesses_its_first_step():
     assert f"and on {100 * one.own_accuracy:.0f} % where" in " ".join(study.departures)
 
 
+def test_two_ways_to_learn_first():
+    study, run = find("hahn2024/long"), record("first")
+    said = " ".join(study.departures)
+    flat, sharp = ([row for row in run["rows"] if (row["sharpness"] > 0.3) is is_sharp] for is_sharp in (False, True))
+    assert (len(flat), len(sharp), run["bits"]) == (3, 2, 164)
+    low, high = spread([row["sharpness"] for row in flat])
+    assert f"are flat, with a sharpness of {low:.3f} to {high:.3f}." in said
+    values = " and ".join(f"{row['sharpness']:.2f}" for row in sharp)
+    least = " and ".join(f"{row['smallest']:.3f}" for row in sharp)
+    assert f"of {values}, a LayerNorm of the first layer divides at the first position by as little as {least}," in said
+    for row in sharp:
+        (middle,) = (median for first, median in row["divisors"].values() if first == row["smallest"])
+        assert middle > 0.8
+        most = sorted(row["parts"], key=row["parts"].get)[-2:]
+        assert {part.split(".attention")[0] for part in most} <= {"embedding.token", "layers.0"}
+    assert f"the three flat ones by no less than {min(row['smallest'] for row in flat):.2f}:" in said
+    # The networks are those of the study, which has trained them on a GPU.
+    store = Store(ROOT / "results")
+    table = store.table(study.name, [key for key in study.keys("paper") if store.has(study.name, key)])
+    there = table.loc[(table.function == "first") & (table.n == 164) & (table.variant == "text")].sort_values("seed")
+    assert there.sharpness.tolist() == pytest.approx([row["sharpness"] for row in run["rows"]], rel=0.02)
+
+
 def test_two_models_at_the_same_lengths():
     """PARITY at even ones, and the text's without its last two runs, as the departures of `scaling` have it."""
     study = find("hahn2024/scaling")

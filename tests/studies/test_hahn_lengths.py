@@ -1,18 +1,23 @@
 """What the studies of length measure, on tables made by hand; what they run; what they draw."""
 
 import math
+import runpy
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
+from teeter import measure
 from teeter.measure import Estimate
+from teeter.models.embedding import token_numbers
 from teeter.studies import over_runs
 from teeter.studies.hahn2024 import length_panels, lengths, long, scaling
-from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, zero_one
+from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, few_strings, model_of, zero_one
 from teeter.studies.study import Claim
 
 VARIANTS = ("text", "released")
@@ -213,3 +218,20 @@ def test_figures_of_one_variant_and_of_none_converged(study):
     assert "released code" not in texts
     drawn = study.figure(table.assign(converged=False))
     assert sum(t.get_text() == "no run converged" for axes in drawn.axes for t in axes.texts) == len(texts) - 2
+
+
+def test_a_look_at_what_layer_norms_divide_by():
+    script = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks/profiles/first.py"))
+    model = model_of(Learner("first", 5, 0, dim=4)).eval()
+    x = few_strings(5, torch.device("cpu"))
+    assert len(script["parts"](model)) == 1 + 2 * (4 + 4) + 1  # tokens, layers, head
+    found = script["divisors"](model, x)
+    assert list(found) == ["layers.0.norm1", "layers.0.norm2"]
+    with torch.no_grad():
+        given = model.embedding(token_numbers(x))
+        before = given + model.layers[0].attention(given)
+        spread = before.var(-1, correction=0).sqrt()
+    assert found["layers.0.norm1"] == pytest.approx((float(spread[:, 0].min()), float(spread.median())), rel=1e-5)
+    skip = [name for name, _ in model.named_parameters() if not name.startswith("head")]
+    head = 4 * measure.sharpness(model, x, skip=skip).value
+    assert script["sharpness_of"](model, x, "head") == pytest.approx(head)
