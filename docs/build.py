@@ -80,7 +80,7 @@ def spent(outcome: Outcome) -> str:
     whose = f" of `{outcome.study.home.name}`" if outcome.study.shares else ""
     took = duration(elapsed(outcome.provenance))
     said = f"{len(outcome.provenance)} runs{whose} in {took} on {' and '.join(sorted(machines))}"
-    steps = sum(getattr(spec, "steps", 0) * (1 + getattr(spec, "refits", 0)) for spec in tier_of(outcome))
+    steps = sum(getattr(spec, "steps", 0) * getattr(spec, "models", 1) for spec in tier_of(outcome))
     if not steps or machines != {LOOP["device"]}:
         return said
     ms = LOOP["tables"]["n 20, stack of 64"]["loop float32"]["ms"]

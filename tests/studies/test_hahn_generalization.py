@@ -38,6 +38,7 @@ def test_training_sets_are_nested_and_each_spec_has_its_own_seeds():
     assert small != set(study.training_set(Spec(3, 128, 2)).tolist())
     text = [spec for spec in study.PAPER if spec.variant == "text"]
     seeds = [study.seed_of(spec, model) for spec in text for model in range(1 + spec.refits)]
+    assert sum(spec.models for spec in text) == 300 * 6 + 20 * 5
     assert len(set(seeds)) == len(seeds)
 
 

@@ -62,6 +62,11 @@ class Spec:
     rate: float = 3e-4
     refits: int = 5
 
+    @property
+    def models(self) -> int:
+        """How many are trained."""
+        return self.refits + (self.size < 2**self.n)
+
 
 def grid(functions: int, samples: int, sizes: Sequence[int], whole: int, **more: Any) -> list[Spec]:
     """Every function with so many training sets of each size, and `whole` times as it is."""
