@@ -248,26 +248,29 @@ def test_a_scratchpad_that_guesses_its_first_step():
 
 
 def test_two_ways_to_learn_first():
-    study, run = find("hahn2024/long"), record("first")
-    said = " ".join(study.departures)
-    flat, sharp = ([row for row in run["rows"] if (row["sharpness"] > 0.3) is is_sharp] for is_sharp in (False, True))
-    assert (len(flat), len(sharp), run["bits"]) == (3, 2, 164)
+    study, runs, store = find("hahn2024/long"), [record("first-111"), record("first-164")], Store(ROOT / "results")
+    rows, said = [row for run in runs for row in run["rows"]], " ".join(study.departures)
+    flat, sharp = ([row for row in rows if (row["sharpness"] > 0.3) is is_sharp] for is_sharp in (False, True))
+    assert (len(flat), len(sharp)) == (7, 3)
     low, high = spread([row["sharpness"] for row in flat])
-    assert f"are flat, with a sharpness of {low:.3f} to {high:.3f}." in said
-    values = " and ".join(f"{row['sharpness']:.2f}" for row in sharp)
-    least = " and ".join(f"{row['smallest']:.3f}" for row in sharp)
-    assert f"of {values}, a LayerNorm of the first layer divides at the first position by as little as {least}," in said
+    assert f"Seven are flat, with a sharpness of {low:.3f} to {high:.3f}." in said
+    low, high = spread([row["sharpness"] for row in sharp])
+    assert f"In the other three, of {low:.2f} to {high:.2f}, a LayerNorm of the first layer divides" in said
+    low, high = spread([row["smallest"] for row in sharp])
+    assert f"at the first position by as little as {low:.3f} to {high:.3f}," in said
+    assert f"the seven flat ones by no less than {min(row['smallest'] for row in flat):.2f}:" in said
     for row in sharp:
         (middle,) = (median for first, median in row["divisors"].values() if first == row["smallest"])
-        assert middle > 0.8
+        assert middle > 0.75
         most = sorted(row["parts"], key=row["parts"].get)[-2:]
-        assert {part.split(".attention")[0] for part in most} <= {"embedding.token", "layers.0"}
-    assert f"the three flat ones by no less than {min(row['smallest'] for row in flat):.2f}:" in said
+        assert {part.split(".attention")[0] for part in most} == {"embedding.token", "layers.0"}
     # The networks are those of the study, which has trained them on a GPU.
-    store = Store(ROOT / "results")
     table = store.table(study.name, [key for key in study.keys("paper") if store.has(study.name, key)])
-    there = table.loc[(table.function == "first") & (table.n == 164) & (table.variant == "text")].sort_values("seed")
-    assert there.sharpness.tolist() == pytest.approx([row["sharpness"] for row in run["rows"]], rel=0.02)
+    for run in runs:
+        assert "+" not in run["provenance"]["commit"]
+        own = (table.function == "first") & (table.n == run["bits"]) & (table.variant == "text")
+        there = table.loc[own].sort_values("seed").sharpness.tolist()
+        assert there == pytest.approx([row["sharpness"] for row in run["rows"]], rel=0.02)
 
 
 def test_two_models_at_the_same_lengths():

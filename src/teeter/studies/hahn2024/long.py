@@ -79,10 +79,11 @@ DEPARTURES = [
     "the slope, which is to lie above 0.",
     "The model of the released code joins a token half and a position half, two numbers each; that of the text adds "
     "vectors of four. Claims about the released variant are judged by the rise of the error.",
-    "FIRST is learned in two ways, as a look into five networks of 164 bits shows (benchmarks/profiles/first.py). "
-    "Three are flat, with a sharpness of 0.006 to 0.022. In the other two, of 0.82 and 1.52, a LayerNorm of the first "
-    "layer divides at the first position by as little as 0.025 and 0.022, where the median over positions is above "
-    "0.8, and the three flat ones by no less than 0.17: noise of 0.02 on token vectors or attention undoes that.",
+    "FIRST is learned in two ways, as a look into ten networks of 111 and 164 bits shows (five of each, "
+    "benchmarks/profiles/first.py). Seven are flat, with a sharpness of 0.006 to 0.077. In the other three, of 0.82 to "
+    "1.52, a LayerNorm of the first layer divides at the first position by as little as 0.022 to 0.034, where the "
+    "median over positions is above 0.75, and the seven flat ones by no less than 0.17: noise of 0.02 on token vectors "
+    "or attention undoes that.",
     "As in `scaling`: feed-forward layers as wide as the model, ten draws (a hundred in `sharpness_100`), convergence "
     "judged on 65,536 strings, and on a GPU tf32 in training.",
     "Absolute values are not to be compared with those of the shorter inputs, whose models are larger (as the paper "
