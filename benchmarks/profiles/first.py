@@ -2,8 +2,8 @@
 
 Networks of `hahn2024/long` are trained as there and looked into: the sharpness of noise on one part of the weights at a
 time, and the smallest standard deviation by which a LayerNorm before the last layer divides at the first position, the
-one that counts, beside the median at all positions. Five of 164 bits take two cores twenty minutes; with a folder, what
-was interrupted goes on.
+one that counts, beside the median at all positions. Five of 164 bits take two cores 25 minutes; with a folder, what was
+interrupted goes on.
 
     python benchmarks/profiles/first.py [--bits N] [--seeds K] [--folder F] [--json]
 """

@@ -10,7 +10,7 @@ import pytest
 
 from teeter import cli
 from teeter.data import FetchFailed, MissingClient
-from teeter.errors import InputError
+from teeter.errors import InputError, RunsFailed
 from teeter.studies import STUDIES
 
 
@@ -279,3 +279,26 @@ def test_a_bug_is_one_line_too_unless_asked_for(teeter, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["teeter", "study", "run", "x"])
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+def test_runs_that_fail_are_one_line_and_the_others_are_kept(teeter, monkeypatch):
+    study = STUDIES["hahn2024/functions"]
+
+    def run(spec):
+        if spec.n == 2:
+            raise RuntimeError("lightning\nand thunder")
+        return study.run(spec)
+
+    monkeypatch.setitem(STUDIES, study.name, dataclasses.replace(study, run=run))
+    order = ("study", "run", study.name, "--tier", "smoke", "--store", "here")
+    with pytest.warns(RuntimeWarning, match="n=2.* failed: RuntimeError: lightning$"):
+        code, _, err = teeter(*order)
+    failed = sum(spec.n == 2 for spec in study.specs("smoke"))
+    words = f"teeter: {failed} of {len(study.specs('smoke'))} groups of runs failed, the first with "
+    assert code == 2 and err.splitlines()[-1].startswith(f"{words}RuntimeError: lightning; what did not is kept")
+    monkeypatch.setenv("TEETER_TRACEBACK", "1")
+    with pytest.raises(RunsFailed), pytest.warns(RuntimeWarning, match="lightning"):
+        teeter(*order)
+    monkeypatch.setitem(STUDIES, study.name, study)
+    code, out, _ = teeter(*order, "--json")
+    assert code == 0 and json.loads(out)["runs"] == len(study.specs("smoke"))
