@@ -85,7 +85,8 @@ def spent(outcome: Outcome) -> str:
         return said
     ms = LOOP["tables"]["n 20, stack of 64"]["loop float32"]["ms"]
     return (
-        f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop, {duration(ms / 1000 * steps)}"
+        f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop (an encoder of 20 bits), "
+        f"{duration(ms / 1000 * steps)}"
     )
 
 

@@ -83,7 +83,15 @@ DEPARTURES = [
     "benchmarks/profiles/first.py). Seven are flat, with a sharpness of 0.006 to 0.077. In the other three, of 0.82 to "
     "1.52, a LayerNorm of the first layer divides at the first position by as little as 0.022 to 0.034, where the "
     "median over positions is above 0.75, and the seven flat ones by no less than 0.17: noise of 0.02 on token vectors "
-    "or attention undoes that.",
+    "or attention undoes that. Of the 86 networks of the text's model that learned FIRST, 66 are flat, at any length: "
+    "their median is 0.02, their highest 0.22, and the correlation with length 0.02. The 20 sharp ones, of 0.44 to "
+    "1.70, are 2 of 30 up to 138 bits, 18 of 49 from there to 432 and none of 7 beyond; of the released code's model, "
+    "3 of 40. So it is not sharpness that depends on length but how often training ends in a sharp place.",
+    "MEAN's correlation with length, -0.26, is due to the shortest inputs: sharpness has a median of 0.029 at 4 bits "
+    "and of 0.011 beyond, and without the five runs at 4 bits the correlation is -0.08 (-0.27 to 0.13).",
+    "MAJORITY is seldom learned to 1e-3 where it is long: by the text's model in 34 of 45 runs up to 218 bits and in 7 "
+    "of 55 beyond. The others are near it, with a median of 2 % of the variance unexplained. How many the paper has "
+    "discarded it does not say.",
     "As in `scaling`: feed-forward layers as wide as the model, ten draws (a hundred in `sharpness_100`), convergence "
     "judged on 65,536 strings, and on a GPU tf32 in training.",
     "Absolute values are not to be compared with those of the shorter inputs, whose models are larger (as the paper "
