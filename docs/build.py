@@ -108,7 +108,10 @@ def index(outcomes: list[Outcome]) -> str:
     """A line a study, those with the papers' own settings first."""
     lines = ["# Both papers, rerun", ""]
     for words, some in (
-        ("At the paper tier:", [each for each in outcomes if each.tier == "paper"]),
+        (
+            "At the paper tier (time counts while any run of a study is under way, and studies may have shared a GPU):",
+            [each for each in outcomes if each.tier == "paper"],
+        ),
         (
             f"Those whose paper tier has not been run here, or not to its end: each is {SMALLER}",
             [each for each in outcomes if each.tier != "paper"],

@@ -58,9 +58,8 @@ def divisors(model: nn.Module, x: Tensor) -> dict[str, tuple[float, float]]:
 
 def apart(spec: Learner) -> float:
     """The distance of the two tokens' vectors before training."""
-    with torch.no_grad():
-        vectors = model_of(spec).embedding.token.weight  # type: ignore[union-attr]
-        return float((vectors[0] - vectors[1]).norm())
+    vectors = model_of(spec).get_parameter("embedding.token.weight").detach()
+    return float((vectors[0] - vectors[1]).norm())
 
 
 def main() -> None:

@@ -24,15 +24,24 @@ COLORS = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}  # the same in ever
 
 
 def curves(axes: Axes, table: pd.DataFrame, function: str, column: str | None = None) -> None:
-    """The mean of a column over the runs that converged, at each length; without a column, sharpness."""
+    """The mean of a column over the runs that converged, at each length, and a gap where none did; without a column,
+    sharpness."""
     for variant, line in LINES.items():
         x, y = points(table, function, variant, column or SHARPNESS[variant])
-        at = np.unique(x)
-        axes.plot(at, [y[x == n].mean() for n in at], linestyle=line, color=COLORS[function], linewidth=1.5)
+        at = _lengths(table, function, variant)
+        means = [y[x == n].mean() if (x == n).any() else np.nan for n in at]
+        look = {"linestyle": line, "linewidth": 1.5, "marker": "o", "markersize": 2.2}  # seen where it stands alone
+        axes.plot(at, means, color=COLORS[function], **look)
+
+
+def _lengths(table: pd.DataFrame, function: str, variant: str) -> np.ndarray:
+    """All that were run."""
+    return np.unique(table.loc[(table["function"] == function) & (table["variant"] == variant), "n"])
 
 
 def runs_and_spread(axes: Axes, table: pd.DataFrame, function: str) -> None:
-    """Sharpness of every run, its mean, and twice the standard deviation about it as a shade (as in Figure 5)."""
+    """Sharpness of every run, its mean, and twice the standard deviation about it as a shade (as in Figure 5)
+    where there are two runs or more."""
     if not any(len(points(table, function, variant, "n")[0]) for variant in LINES):
         axes.text(0.5, 0.5, "no run converged", transform=axes.transAxes, ha="center", color="0.4")
         axes.set_yticks([])
@@ -40,8 +49,9 @@ def runs_and_spread(axes: Axes, table: pd.DataFrame, function: str) -> None:
     color = COLORS[function]
     for variant in LINES:
         x, y = points(table, function, variant, SHARPNESS[variant])
-        at = np.unique(x)
-        mean, wide = (np.array([each(y[x == n]) for n in at]) for each in (np.mean, lambda part: 2 * np.std(part)))
+        at = _lengths(table, function, variant)
+        parts = [y[x == n] for n in at]
+        mean, wide = np.array([(part.mean(), 2 * part.std()) if len(part) > 1 else (np.nan, 0) for part in parts]).T
         lowest = np.maximum(mean - wide, min(0, *y)) if len(y) else mean
         axes.fill_between(at, lowest, mean + wide, color=color, alpha=0.12, linewidth=0)
         inside = color if variant == "text" else "white"
