@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.figure import Figure
 from scipy import stats
 
 from teeter import measure
@@ -218,6 +219,15 @@ def test_figures_of_one_variant_and_of_none_converged(study):
     assert "released code" not in texts
     drawn = study.figure(table.assign(converged=False))
     assert sum(t.get_text() == "no run converged" for axes in drawn.axes for t in axes.texts) == len(texts) - 2
+
+
+def test_lengths_without_a_run_that_converged_are_gaps():
+    table = table_of(NOISY, function="majority").assign(blowup=1.0, norm=2.0)
+    middle = sorted(set(table.n))[1]
+    axes = Figure().subplots()
+    length_panels.curves(axes, table.assign(converged=table.n != middle), "majority")
+    x, y = axes.lines[0].get_data()
+    assert np.isnan(y).tolist() == [n == middle for n in x] and middle in x
 
 
 def test_a_look_at_what_layer_norms_divide_by():

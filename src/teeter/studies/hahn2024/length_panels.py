@@ -50,8 +50,8 @@ def runs_and_spread(axes: Axes, table: pd.DataFrame, function: str) -> None:
     for variant in LINES:
         x, y = points(table, function, variant, SHARPNESS[variant])
         at = _lengths(table, function, variant)
-        parts = [y[x == n] for n in at]
-        mean, wide = np.array([(part.mean(), 2 * part.std()) if len(part) > 1 else (np.nan, 0) for part in parts]).T
+        several = [part if len(part) > 1 else np.full(2, np.nan) for part in (y[x == n] for n in at)]
+        mean, wide = (np.array([each(part) for part in several]) for each in (np.mean, lambda part: 2 * np.std(part)))
         lowest = np.maximum(mean - wide, min(0, *y)) if len(y) else mean
         axes.fill_between(at, lowest, mean + wide, color=color, alpha=0.12, linewidth=0)
         inside = color if variant == "text" else "white"
