@@ -151,6 +151,7 @@ def test_how_sharp_a_scratchpad_is():
         own = table.loc[table.variant == kind]
         means, rest = own.groupby("n")[column].mean(), own.loc[own.n > 4]
         assert round(means[4], 2) == 0.12 and own[column].max() < 0.25
+        assert (means > means[4]).sum() == (1 if kind == "text" else 0)
         found = over_runs.correlation(rest.n, rest[column])
         assert words.format(sort, found.value, found.low, found.high) in said
         assert (found.low > 0) is (kind == "text") and found.high > 0
@@ -215,8 +216,10 @@ def test_how_often_first_is_sharp():
     assert counts in said
     assert f"{of[1]} of {all_of[1]} between 164 and 432 bits" in readme
     lost = [first.loc[(first.variant == kind) & ~first.converged, "fate"] for kind in ("text", "released")]
-    words = "({} of the {} discarded; of the released code's model, {} of {})"
-    assert words.format(*(n for fate in lost for n in ((fate == "not learned").sum(), len(fate)))) in said
+    assert first.loc[(first.variant == "text") & (first.n > 432), "converged"].agg(["sum", "size"]).tolist() == [7, 15]
+    (none, all_text), (none_too, all_released) = (((fate == "not learned").sum(), len(fate)) for fate in lost)
+    assert f"(of all {all_text} that did not, {none} learned nothing; of" in said
+    assert f"released code's model, {none_too} of {all_released})" in said
     by_seed = sharp.groupby("seed").size().reindex(range(5), fill_value=0)
     assert "the sharp ones are {}, {}, {}, {} and {} of seeds 0 to 4".format(*by_seed) in said
     released = first.loc[(first.variant == "released") & first.converged]
