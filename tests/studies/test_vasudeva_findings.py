@@ -1,0 +1,83 @@
+"""Findings that README and the departures of studies of V name are those of the results they stand on."""
+
+from teeter.runs import Store
+from teeter.studies import find
+from teeter.studies.vasudeva2025 import fashion
+from tests.test_records import ROOT, spread
+
+
+def test_how_many_settings_come_out():
+    """Accuracy on altered sentences in V's six settings, as README has it; and where the two accounts part."""
+    outcome = find("vasudeva2025/synthetic").outcome("paper", Store(ROOT / "results"))
+    altered = {each.claim.claim: each for each in outcome.judgements if "accuracy on altered test" in each.claim.claim}
+    six = ["(3,3,1,6)", "(3,5,1,16)", "(3,7,1,28)", "(1,7,7,10)", "(1,17,7,20)", "(1,32,7,36)"]
+    verdicts = [each.verdict for name in six for claim, each in altered.items() if claim.startswith(f"{name}:")]
+    assert verdicts == ["reproduced"] * 5 + ["not reproduced"]
+    (ours,) = (each for claim, each in altered.items() if claim.startswith("(1,17,3,20):"))
+    assert ours.estimate.value == 0  # as the mean of label times token says
+    assert "in five of six settings; in the largest it does not" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_which_is_more_sensitive_on_digits():
+    """As README and the departures of `mnist` have it: it hangs on the variance of the noise."""
+    study, readme = find("vasudeva2025/mnist"), " ".join((ROOT / "README.md").read_text().split())
+    outcome = study.outcome("paper", Store(ROOT / "results"))
+    equal = outcome.judgements[0]
+    assert equal.verdict == "not reproduced"
+    assert f"more sensitive by a factor of {10**-equal.estimate.value:.1f} to noise of variance 1" in readme
+    noise = outcome.table.loc[outcome.table.about == "noise"]
+    means = noise.pivot_table(index=["noise", "sigma2"], columns="model", values="sensitivity")
+    ratios = (means["vit-small-mnist"] / means["mlp-mnist"])["patch"]
+    more, less = ratios[[0.25, 1.0, 4.0]], 1 / ratios[[16.0, 64.0]]
+    said = " ".join(study.departures)
+    assert "{:.1f} at a variance of 0.25, of {:.1f} at 1 and of {:.1f} at 4".format(*more) in said
+    assert "less by one of {:.1f} at 16 and of {:.1f} at 64".format(*less) in said
+    verdicts = {each.claim.claim.split(" (")[0]: each.verdict for each in outcome.judgements[1:]}
+    no, yes, unknown = "not reproduced", "reproduced", "undecided"
+    assert list(verdicts.values()) == [no, no, unknown, yes, unknown, no]
+
+
+def test_which_is_more_sensitive_on_clothes():
+    """As README and the departures of `fashion` have it."""
+    study, readme = find("vasudeva2025/fashion"), " ".join((ROOT / "README.md").read_text().split())
+    outcome, said = study.outcome("paper", Store(ROOT / "results")), " ".join(study.departures)
+    yes, no = "reproduced", "not reproduced"
+    assert [each.verdict for each in outcome.judgements] == [yes, yes, *[no] * 7, yes, yes]
+    leaky, sigmoid, cnn = (each.estimate for each in outcome.judgements[-3:])
+    times = (
+        "has {:.2f} times the ViT's sensitivity ({:.2f} to {:.2f}), that with sigmoid {:.2f} times and the CNN {:.2f}"
+    )
+    found = (leaky.value, leaky.low, leaky.high, sigmoid.value, cnn.value)
+    assert times.format(*(10**each for each in found)) in said and leaky.low < 0
+    assert f"the CNN has {10**cnn.value:.1f} times its sensitivity" in readme
+    ends = [
+        value / fashion.PUBLISHED[fashion.VIT] for model, value in fashion.PUBLISHED.items() if model != fashion.VIT
+    ]
+    assert "have {:.1f} to {:.1f} times".format(*spread(ends)) in said
+
+    table = outcome.table.rename(columns={"train_accuracy": "accuracy"})
+    epochs = table.loc[table.about == "epoch"].groupby(["model", "epoch"])[["sensitivity", "accuracy"]].mean()
+    vit, cnn = epochs.loc[fashion.VIT].loc[1:], epochs.loc["cnn"].loc[1:]
+    assert f"mean is {vit.sensitivity.min():.3f} or more at all {len(vit)} epochs that were measured" in said
+    assert f"falls from {vit.sensitivity[22]:.3f} to {vit.sensitivity[40]:.3f}" in said
+    assert cnn.sensitivity[1] < fashion.PUBLISHED["cnn"] < cnn.sensitivity[2:].min() and cnn.accuracy[2] < 0.8
+
+    noise = table.loc[table.about == "noise"]
+    means = noise.pivot_table(index=["noise", "sigma2"], columns="model", values="sensitivity")
+    patch = means.loc["patch"]
+    vit, mlps = patch[fashion.VIT], ["mlp-leaky-relu", "mlp-sigmoid"]
+    assert f"it is at {vit[1.25]:.3f} with a quarter of V's" in said
+    assert (
+        f"({patch.cnn[2.5]:.3f}), and the MLPs' still ({' and '.join(f'{patch[each][2.5]:.3f}' for each in mlps)})"
+        in said
+    )
+    assert all(abs(patch[each][2.5] / fashion.PUBLISHED[each] - 1) < 0.5 for each in ("cnn", *mlps))
+    assert vit.min() > 1.5 * fashion.PUBLISHED[fashion.VIT]
+    assert f"rises to no more than {vit.max():.3f};" in said
+    mlp, cnn = ([(patch[kind] / vit)[sigma2] for sigma2 in (1.25, 5, 40)] for kind in ("mlp-leaky-relu", "cnn"))
+    times = "has {:.1f} times its sensitivity at a variance of 1.25, {:.1f} times at 5 and {:.1f} times at 40"
+    assert times.format(*mlp) in said and "the CNN has {:.1f}, {:.1f} and {:.1f} times".format(*cnn) in said
+    low, high = spread(means.loc["scattered"].iloc[0].drop("cnn"))
+    assert high < 1.05 * low
+    assert vit[5] == patch.loc[5].min() and f"but with {vit[5]:.3f} and not 0.0098" in readme
+    assert f"is {mlp[0]:.1f} times as sensitive at a quarter of V's variance, and {mlp[2]:.1f} times at eight" in readme
