@@ -1,6 +1,7 @@
 """Findings that README and the departures of studies of H name are those of the results they stand on."""
 
 import math
+import runpy
 
 import pytest
 from scipy import stats
@@ -9,6 +10,7 @@ from teeter.runs import Store
 from teeter.studies import find, over_runs
 from teeter.studies.hahn2024 import generalization, parts, scaling, tradeoff
 from teeter.studies.hahn2024.dynamics import LEARNED
+from teeter.studies.hahn2024.learning import Learner
 from tests.test_records import ROOT, record, spread
 
 
@@ -171,17 +173,20 @@ def test_how_sharp_a_scratchpad_is():
 
 
 def test_two_ways_to_learn_first():
-    study, runs, store = find("hahn2024/long"), [record("first-111"), record("first-164")], Store(ROOT / "results")
+    names = ["first-111", "first-164", "first-164-seeds-5-9", "first-164-seeds-10-14"]
+    study, runs, store = find("hahn2024/long"), [record(name) for name in names], Store(ROOT / "results")
     rows, said = [row for run in runs for row in run["rows"]], " ".join(study.departures)
+    assert all("+" not in run["provenance"]["commit"] for run in runs)
+    assert all(row["mse"] < 1e-3 for row in rows)
     flat, sharp = ([row for row in rows if (row["sharpness"] > 0.3) is is_sharp] for is_sharp in (False, True))
-    assert (len(flat), len(sharp)) == (7, 3)
     low, high = spread([row["sharpness"] for row in flat])
-    assert f"Seven are flat, with a sharpness of {low:.3f} to {high:.3f}." in said
+    assert f"{len(flat)} are flat, with a sharpness of {low:.3f} to {high:.3f}." in said
+    assert len(sharp) == 6
     low, high = spread([row["sharpness"] for row in sharp])
-    assert f"In the other three, of {low:.2f} to {high:.2f}, a LayerNorm of the first layer divides" in said
+    assert f"In the other six, of {low:.2f} to {high:.2f}, a LayerNorm of the first layer divides" in said
     low, high = spread([row["smallest"] for row in sharp])
     assert f"at the first position by as little as {low:.3f} to {high:.3f}," in said
-    assert f"the seven flat ones by no less than {min(row['smallest'] for row in flat):.2f}:" in said
+    assert f"the flat ones by no less than {min(row['smallest'] for row in flat):.3f}:" in said
     for row in sharp:
         (middle,) = (median for first, median in row["divisors"].values() if first == row["smallest"])
         assert middle > 0.75
@@ -189,11 +194,27 @@ def test_two_ways_to_learn_first():
         assert {part.split(".attention")[0] for part in most} == {"embedding.token", "layers.0"}
     # The networks are those of the study, which has trained them on a GPU.
     table = store.table(study.name, [key for key in study.keys("paper") if store.has(study.name, key)])
-    for run in runs:
-        assert "+" not in run["provenance"]["commit"]
+    for run in runs[:2]:
         own = (table.function == "first") & (table.n == run["bits"]) & (table.variant == "text")
         there = table.loc[own].sort_values("seed").sharpness.tolist()
         assert there == pytest.approx([row["sharpness"] for row in run["rows"]], rel=0.02)
+
+
+def test_tokens_that_begin_alike_end_sharp():
+    """As the departures of `long` have it, of ten seeds that were trained to see whether it is so."""
+    said = " ".join(find("hahn2024/long").departures)
+    later = [*record("first-164-seeds-5-9")["rows"], *record("first-164-seeds-10-14")["rows"]]
+    assert [row["seed"] for row in later] == [*range(5, 15)]
+    apart = {row["seed"]: row["apart"] for row in later}
+    sharp = [row["apart"] for row in later if row["sharpness"] > 0.3]
+    flat = [row["apart"] for row in later if row["sharpness"] < 0.1]
+    assert (len(sharp), len(flat)) == (3, 7) and max(sharp) < min(flat)
+    assert "{:.1f} to {:.1f} apart where the others have {:.1f} to {:.1f}".format(*spread(sharp), *spread(flat)) in said
+    assert f"one case in {math.comb(10, 3)}" in said
+    look = runpy.run_path(str(ROOT / "benchmarks/profiles/first.py"))["apart"]
+    assert look(Learner("first", 9, 8, dim=4)) == pytest.approx(apart[8])  # at all lengths
+    earlier = [look(Learner("first", 9, seed, dim=4)) for seed in range(5)]
+    assert min(earlier[0], earlier[4]) > 1.6 * max(earlier[1:4])
 
 
 def test_how_often_first_is_sharp():
