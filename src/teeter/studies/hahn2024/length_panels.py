@@ -24,14 +24,16 @@ COLORS = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}  # the same in ever
 
 
 def curves(axes: Axes, table: pd.DataFrame, function: str, column: str | None = None) -> None:
-    """The mean of a column over the runs that converged, at each length, and a gap where none did; without a column,
-    sharpness."""
+    """The mean of a column over the runs that converged, at each length, with gaps where none did (a dash is a length
+    between gaps); without a column, sharpness."""
     for variant, line in LINES.items():
         x, y = points(table, function, variant, column or SHARPNESS[variant])
         at = _lengths(table, function, variant)
-        means = [y[x == n].mean() if (x == n).any() else np.nan for n in at]
-        look = {"linestyle": line, "linewidth": 1.5, "marker": "o", "markersize": 2.2}  # seen where it stands alone
-        axes.plot(at, means, color=COLORS[function], **look)
+        means = np.array([y[x == n].mean() if (x == n).any() else np.nan for n in at])
+        axes.plot(at, means, linestyle=line, color=COLORS[function], linewidth=1.5)
+        there = np.pad(~np.isnan(means), 1)
+        alone = there[1:-1] & ~there[:-2] & ~there[2:]
+        axes.plot(at[alone], means[alone], "_", color=COLORS[function], markersize=5, markeredgewidth=1.5)
 
 
 def _lengths(table: pd.DataFrame, function: str, variant: str) -> np.ndarray:
@@ -41,7 +43,7 @@ def _lengths(table: pd.DataFrame, function: str, variant: str) -> np.ndarray:
 
 def runs_and_spread(axes: Axes, table: pd.DataFrame, function: str) -> None:
     """Sharpness of every run, its mean, and twice the standard deviation about it as a shade (as in Figure 5)
-    where there are two runs or more."""
+    between lengths of two runs or more."""
     if not any(len(points(table, function, variant, "n")[0]) for variant in LINES):
         axes.text(0.5, 0.5, "no run converged", transform=axes.transAxes, ha="center", color="0.4")
         axes.set_yticks([])

@@ -160,8 +160,8 @@ DEPARTURES = [
     "asks whether Table 2 is without the readout or of more draws.",
     "By a hundred draws MAJORITY has a slope of 0.0019 (0.0012 to 0.0025) and r = 0.58 (0.40 to 0.72) in the released "
     "code's model, where Table 2 has 0.0018 and 0.67. In the text's model it is 0.0040 (0.0028 to 0.0052) and 0.50 "
-    "(0.36 to 0.62), so there the ten draws are not the reason. Nothing else was found; it is one more sign that Table "
-    "2 is of the former.",
+    "(0.36 to 0.62), so that it parts from Table 2 there is not due to the ten draws, and no other reason was found; "
+    "it is one more sign that Table 2 is of the former.",
 ]
 
 
