@@ -203,7 +203,7 @@ def test_each_variant_has_its_measure():
     """Sharp by Eq. 15, flat by the rise of the error: for the released variant, that is flat."""
     for variant, expected in (("text", "not reproduced"), ("released", "reproduced")):
         some = table([4, 4, 320, 320], [0.5, 0.51, 0.5, 0.51], variant=variant, sharpness_released=0.01)
-        (claim,) = (c for c in study.CLAIMS if c.claim == f"sharpness at the longest n ({variant})")
+        (claim,) = (c for c in study.CLAIMS if c.claim.startswith(f"sharpness at the longest n ({variant};"))
         assert claim.judge(some).verdict == expected
 
 
@@ -216,8 +216,8 @@ def test_steps_of_a_run_that_diverged_are_not_right():
 def test_claims():
     flat = table([4, 4, 8, 8, 320, 320] * 9, [0.05, 0.051, 0.051, 0.05, 0.05, 0.051] * 9)
     verdicts = {claim.claim: claim.judge(flat).verdict for claim in study.CLAIMS}
-    assert {v for name, v in verdicts.items() if "(text)" in name} == {"reproduced"}
-    assert {v for name, v in verdicts.items() if "(released)" in name} == {"not run at this tier"}
+    assert [v for name, v in verdicts.items() if "(text" in name] == ["reproduced"] * 6
+    assert [v for name, v in verdicts.items() if "(released" in name] == ["not run at this tier"] * 6
     steep = table([4, 4, 30, 30], [0.1, 0.11, 0.9, 0.91], sensitivity_last=30.0)
     assert [claim.judge(steep).verdict for claim in study.CLAIMS[1:5]] == ["not reproduced"] * 4
 
@@ -225,7 +225,7 @@ def test_claims():
 def test_what_may_be_there_is_not_absent():
     """A slope whose interval meets 0 ± 5e-4 but reaches beyond."""
     some = table([4, 4, 14, 14], [0.1, 0.102, 0.108, 0.106])
-    (claim,) = (c for c in study.CLAIMS if c.claim == "slope of sharpness in n (text)")
+    (claim,) = (c for c in study.CLAIMS if c.claim.startswith("slope of sharpness in n (text;"))
     found = claim.measure(some)
     assert found.low < 5e-4 < found.value < found.high
     assert claim.judge(some).verdict == "undecided"
