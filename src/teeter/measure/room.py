@@ -17,7 +17,7 @@ from teeter.perturb.inputs import Inputs, count, device_of, take
 
 __all__ = ["pairs_at_once"]
 
-_ROOM = {"cpu": 1 << 27}  # bytes; more is no faster
+_ROOM = {"cpu": 1 << 24}  # bytes: what a processor holds near it; with 8 times as much it is up to twice as slow
 _ELSEWHERE = 3 << 29
 _ALIVE = 8  # times the largest tensor: what H's encoder holds at once is 6 to 7 times it
 
@@ -25,9 +25,9 @@ _ALIVE = 8  # times the largest tensor: what H's encoder holds at once is 6 to 7
 def pairs_at_once(program: Callable[[Inputs], Any], inputs: Inputs) -> int:
     """How many inputs a program of one model reads at once, and so how many pairs of models and inputs one of several.
 
-    >>> layer = torch.nn.Linear(3, 1024)  # 128 MiB / (8 x 1024 numbers x 4 bytes)
+    >>> layer = torch.nn.Linear(3, 1024)  # 16 MiB / (8 x 1024 numbers x 4 bytes)
     >>> pairs_at_once(layer, torch.ones(5, 3))
-    4096
+    512
     """
     few, more = (_sizes(program, take(inputs, torch.arange(rows) % count(inputs))) for rows in (2, 4))
     each = max([(later - sooner) // 2 for sooner, later in zip(few, more, strict=False)], default=0)
