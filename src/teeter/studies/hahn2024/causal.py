@@ -36,7 +36,7 @@ def grid(lengths: list[int], seeds: int, **more: Any) -> list[Learner]:
 
 
 SMOKE = grid([2], 1, dim=4, batch=32, steps=20, rate=1e-2)
-SMALL = grid([3, 5], 2, dim=16, batch=64, steps=800, rate=4e-3)
+SMALL = grid([4, 6, 8], 4, dim=64, batch=128, steps=3000, rate=5e-4)
 PAPER = grid([5, 10, 15, 20, 25], 3)
 
 

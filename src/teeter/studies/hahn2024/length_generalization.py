@@ -61,7 +61,7 @@ def grid(lengths: list[int], seeds: int, **more: Any) -> list[Learner]:
 
 # Even lengths, for what MAJORITY says of a tie cannot be learned from odd ones.
 SMOKE = grid([2], 1, dim=8, batch=32, steps=30, rate=1e-2)
-SMALL = grid([4], 3, dim=16, batch=64, steps=800, rate=4e-3)
+SMALL = grid([4, 8], 4, dim=64, batch=128, steps=3000, rate=5e-4)
 PAPER = grid([10, 16], 6)
 
 

@@ -54,7 +54,7 @@ def grid(lengths: list[int], seeds: int, fixed: int, **more: Any) -> list[Learne
 
 
 SMOKE = grid([3], 1, fixed=20, dim=4, batch=16, steps=20, rate=1e-2)
-SMALL = grid([4, 8], 1, fixed=400, dim=16, batch=64, steps=400, rate=1e-2)
+SMALL = grid([4, 8, 16, 32], 4, fixed=3000, dim=32, batch=64, steps=800, rate=5e-3)
 # Of one length and from 10 bits on, 12 runs: if all of them converge, the share is at least 0.74.
 PAPER = grid([5, 10, 20, 30], 3, fixed=10_000, steps=2_000, rate=1e-3)
 
