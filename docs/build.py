@@ -42,6 +42,11 @@ def study_page(outcome: Outcome) -> str:
     for judgement in outcome.judgements:
         cells = [judgement.claim.claim, number(judgement.claim.published), *measured(judgement.estimate)]
         lines.append(f"| {' | '.join(cells)} | {MARKS[judgement.verdict]} {judgement.verdict} |")
+    if study.beside is not None:
+        title, made = study.beside
+        beside = made(outcome.table)
+        lines += ["", f"## {title}", "", f"| {' | '.join(beside.columns)} |", "|---" * beside.shape[1] + "|"]
+        lines += [f"| {' | '.join(row)} |" for row in beside.itertuples(index=False)]
     lines += ["", "## Where paper and measurement part", ""]
     lines += [] if outcome.tier == "paper" else ["Of the paper tier, where no other is named.", ""]
     lines += [*(f"- {text}" for text in study.departures), ""]
@@ -84,9 +89,11 @@ def spent(outcome: Outcome) -> str:
     if not steps or machines != {LOOP["device"]}:
         return said
     ms = LOOP["tables"]["n 20, stack of 64"]["loop float32"]["ms"]
+    # A step of longer inputs, or of an encoder with a decoder, has as many kernels at least, and larger ones.
+    longer = max(getattr(spec, "n", 0) for spec in tier_of(outcome)) > 30
     return (
         f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop (an encoder of 20 bits), "
-        f"{duration(ms / 1000 * steps)}"
+        f"{'more than ' if longer else ''}{duration(ms / 1000 * steps)}"
     )
 
 

@@ -25,8 +25,12 @@ VARIANTS = ("text", "released")
 
 
 def table_of(values, converged=True, function="parity", variant="text"):
-    """One run for each (n, value)."""
-    rows = [{"function": function, "variant": variant, "n": n, "converged": converged} for n, _ in values]
+    """One run for each (n, value), with a seed that no other of its length has."""
+    lengths = [n for n, _ in values]
+    rows = [
+        {"function": function, "variant": variant, "n": n, "converged": converged, "seed": lengths[:i].count(n)}
+        for i, n in enumerate(lengths)
+    ]
     return pd.DataFrame(rows).assign(**{name: [v for _, v in values] for name in ("sharpness", "sharpness_released")})
 
 
@@ -91,18 +95,39 @@ def test_level_is_a_t_interval():
     assert (found.value, found.low, found.high, found.n) == pytest.approx((1.05, 1.05 - half, 1.05 + half, 2))
 
 
-def test_ratio_takes_the_longer_and_its_ends_solve_fieller():
+def test_ratio_is_over_seeds_and_between_runs_of_one_seed_and_length():
+    rng, parts = np.random.default_rng(0), []
+    for seed in range(4):
+        sharp = [(n, float(rng.normal(n, 0.2) if n >= 17 else 500)) for n in range(4, 21)]
+        soft = [(n, (0.05 + 0.01 * seed) * n + (n > 20) * 100) for n in range(4, 31)]  # PARITY has none beyond 20
+        parts += [table_of(sharp).assign(seed=seed), table_of(soft, function="mean").assign(seed=seed)]
+    one = parts[-2].assign(seed=9)  # which the other function has not
+    found = lengths.ratio("mean", "parity", "text", 17)(pd.concat([*parts, one]))
+    ratios = [
+        soft.sharpness[13:17].mean() / sharp.sharpness[13:].mean()
+        for sharp, soft in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    by_hand = over_runs.mean(ratios)
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((by_hand.value, by_hand.low, by_hand.high, 4))
+    assert found.low < 0.065 < found.high
+    again = [part.assign(finer=part.sharpness, sharpness=1.0) for part in parts]
+    assert lengths.ratio("mean", "parity", "text", 17, "finer")(pd.concat(again)).value == pytest.approx(found.value)
+
+
+def test_table_2_beside_the_published_one():
     rng = np.random.default_rng(0)
-    sharp = table_of([(n, float(rng.normal(1 if n >= 17 else 50, 0.2))) for n in range(4, 31)])
-    soft = table_of([(n, float(rng.normal(0.05, 0.02))) for n in range(4, 31)], function="mean")
-    found = lengths.ratio("mean", "parity", "text", 17)(pd.concat([sharp, soft]))
-    (a, da), (b, db) = (
-        (e.value, e.half_width) for e in (over_runs.mean(t.sharpness.to_numpy()[13:]) for t in (soft, sharp))
-    )
-    assert found.value == pytest.approx(a / b)
-    assert 0 < found.low < found.value < found.high < 0.1
-    for end in (found.low, found.high):
-        assert (a - end * b) ** 2 == pytest.approx(da**2 + (end * db) ** 2)
+    lines = [table_of([(n, 0.05 * n + float(rng.normal(0, 0.1))) for n in range(4, 31)])]
+    lines += [table_of([(30, 0.0)] * 3, False), table_of([(n, 0.1) for n in (4, 5)], function="mean")]
+    table = pd.concat(lines).assign(fate=lambda rows: rows.converged.map({True: "converged", False: "not exact"}))
+    found = scaling.table_2(table)
+    published = found.loc[found.model == "published"].set_index("function")
+    assert list(published.index) == ["PARITY", "MAJORITY", "FIRST", "MEAN"]
+    assert list(published.loc["FIRST", ["slope", "r", "p"]]) == ["6.4e-05", "0.16", "0.0075"]
+    (ours,) = found.loc[found.model == "text"].itertuples()  # two lengths of MEAN make no line with a doubt
+    x, y = lines[0].n, lines[0].sharpness
+    fit = stats.linregress(x, y)
+    assert (ours.slope, ours.r, ours.p) == (f"{fit.slope:.1e}", f"{fit.rvalue:.2f}", f"{fit.pvalue:.2g}")
+    assert (ours.runs, ours.discarded) == ("27 of 30", "3 not exact")
 
 
 @pytest.mark.parametrize("converged", [True, False])

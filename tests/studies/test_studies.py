@@ -1,9 +1,11 @@
 """Every study: it declares what a study declares, and runs at smoke."""
 
 import dataclasses
+import sys
 
 import pytest
 
+from teeter import cli
 from teeter.errors import UnknownName
 from teeter.report.drawing import svg
 from teeter.runs import Store
@@ -38,7 +40,7 @@ LONGER = {"hahn2024/parts", "hahn2024/recurrent"}
 
 
 @ALL
-def test_smoke(study, stores):
+def test_smoke(study, stores, monkeypatch):
     store, other = stores
     outcome = study.execute("smoke", store)
     assert len(outcome.provenance) == len(study.specs("smoke"))
@@ -50,7 +52,13 @@ def test_smoke(study, stores):
     best = study.best(store)
     assert best is not None
     assert best.tier == "smoke"
-    again = study.execute("smoke", other)
+    monkeypatch.setattr(
+        sys, "argv", ["teeter", *f"study run {study.name} --tier smoke --store".split(), str(other.folder)]
+    )
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    again = study.outcome("smoke", other)
     assert outcome.table.drop(columns="seconds").equals(again.table.drop(columns="seconds"))  # same seed, same rows
 
 

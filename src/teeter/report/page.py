@@ -115,6 +115,7 @@ def _study(outcome: Outcome) -> str:
         f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s</p>"
         f"{warning}{about}"
         f'<figure role="img" aria-label="{escape(study.title)}">{picture}</figure>{_claims(outcome.judgements)}'
+        f"{_beside(outcome)}"
         f"<details open><summary>Where paper and measurement part</summary><ul>{departures}</ul></details></section>"
     )
 
@@ -134,6 +135,20 @@ def _claims(judgements: list[Judgement]) -> str:
         '<div class="wide"><table><thead><tr><th>claim</th><th class="n">published</th><th class="n">measured</th>'
         f'<th class="n">{interval_heading(judgements)}</th><th>verdict</th></tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _beside(outcome: Outcome) -> str:
+    """A table of the paper's with ours beside it, where the study has one."""
+    if outcome.study.beside is None:
+        return ""
+    title, made = outcome.study.beside
+    table = made(outcome.table)
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in table.itertuples(index=False))
+    return (
+        f'<h3>{escape(title)}</h3><div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table></div>"
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from teeter.measure import Estimate
 from teeter.studies import Judgement
-from teeter.studies.over_runs import FAR
 
 __all__ = ["MARKS", "interval_heading", "measured", "number", "tally"]
 
@@ -29,10 +28,10 @@ def measured(estimate: Estimate | None, between: str = " to ") -> tuple[str, str
     >>> measured(Estimate(0.5, 0.25, 0.75, n=10)), measured(Estimate(2.0, 2.0, 2.0, n=10))
     (('0.5', '0.25 to 0.75'), ('2', ''))
     >>> from teeter.studies.over_runs import unknown
-    >>> measured(unknown(3)), measured(unknown(0, (0.0, 1.0)))
-    (('', ''), ('', ''))
+    >>> measured(unknown((0.0, 1.0)))
+    ('', '')
     """
-    if estimate is None or estimate.n == 0 or estimate.half_width >= FAR / 2:
+    if estimate is None or estimate.n == 0:
         return "", ""
     interval = f"{number(estimate.low)}{between}{number(estimate.high)}" if estimate.half_width else ""
     return number(estimate.value), interval

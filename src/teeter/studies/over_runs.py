@@ -1,7 +1,7 @@
 """What runs say together: a mean, a share, a slope, a spread, a correlation, a ratio, each with its 95 % interval.
 
 The run is the independent unit. Where there are too few runs to say anything, the interval is all that the number could
-be, its `limits`: a verdict on it is then "undecided".
+be, its `limits`, and rests on no run: a verdict on it is then "undecided", and none of it is printed.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Fitted:
         return float(stdtrit(self.free, 0.975)) * self.error
 
 
-def unknown(runs: int, limits: Limits = ANY) -> Estimate:
-    """Of a number that lies between these, and of which the runs say no more."""
-    return Estimate(0.0 if FAR in limits else sum(limits) / 2, *limits, n=runs)
+def unknown(limits: Limits = ANY) -> Estimate:
+    """Of a number that lies between these, and of which no run says more."""
+    return Estimate(0.0 if FAR in limits else sum(limits) / 2, *limits, n=0)
 
 
 def _within(value: float, low: float, high: float, limits: Limits, runs: int) -> Estimate:
@@ -116,7 +116,7 @@ def mean(values: ArrayLike, limits: Limits = ANY) -> Estimate:
     5 [0, 10]
     """
     found = average(values)
-    return unknown(np.size(values), limits) if found is None else _interval(found, limits)
+    return unknown(limits) if found is None else _interval(found, limits)
 
 
 def slope(x: ArrayLike, y: ArrayLike, limits: Limits = ANY) -> Estimate:
@@ -126,7 +126,7 @@ def slope(x: ArrayLike, y: ArrayLike, limits: Limits = ANY) -> Estimate:
     0.6 [-0.00848698, 1.20849]
     """
     found = line(x, y)
-    return unknown(np.size(x), limits) if found is None else _interval(found, limits)
+    return unknown(limits) if found is None else _interval(found, limits)
 
 
 def spread(x: ArrayLike, y: ArrayLike, limits: Limits = POSITIVE) -> Estimate:
@@ -140,7 +140,7 @@ def spread(x: ArrayLike, y: ArrayLike, limits: Limits = POSITIVE) -> Estimate:
 
     found = line(x, y)
     if found is None:
-        return unknown(np.size(x), limits)
+        return unknown(limits)
     off = np.asarray(x, float) - np.asarray(x, float).mean()
     value = found.error * math.sqrt(float(off @ off))
     low, high = (value * math.sqrt(found.free / float(chdtri(found.free, above))) for above in (0.025, 0.975))
@@ -157,7 +157,7 @@ def ratio(top: Fitted | None, bottom: Fitted | None, limits: Limits = ANY) -> Es
     """
     runs = sum(each.runs for each in (top, bottom) if each is not None)
     if top is None or bottom is None or abs(bottom.value) <= bottom.half_width:
-        return unknown(runs, limits)
+        return unknown(limits)
     a, b, da, db = top.value, bottom.value, top.half_width, bottom.half_width
     root = math.sqrt((da * b) ** 2 + (db * a) ** 2 - (da * db) ** 2)
     low, high = ((a * b + side * root) / (b * b - db * db) for side in (-1, 1))
@@ -175,7 +175,7 @@ def share(yes: Sequence[bool] | NDArray[np.bool_]) -> Estimate:
     from scipy.stats import binomtest
 
     if len(yes) == 0:
-        return unknown(0, (0.0, 1.0))
+        return unknown((0.0, 1.0))
     found = binomtest(int(np.sum(yes)), len(yes))
     ends = found.proportion_ci(0.95, "exact")
     return Estimate(float(found.statistic), float(ends.low), float(ends.high), len(yes))
@@ -191,13 +191,13 @@ def correlation(x: ArrayLike, y: ArrayLike, given: Sequence[ArrayLike] = ()) -> 
     both = np.stack([np.asarray(x, float), np.asarray(y, float)], 1)
     runs = len(both)
     if runs == 0:
-        return unknown(0, (-1.0, 1.0))
+        return unknown((-1.0, 1.0))
     design = np.column_stack([np.ones(runs), *(np.asarray(each, float) for each in given)])
     left = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
     free = runs - int(np.linalg.matrix_rank(design)) - 2  # of Fisher's z: n - 3 where nothing is given
     sizes, scale = np.linalg.norm(left, axis=0), np.linalg.norm(both, axis=0)
     if free < 1 or (sizes <= 1e-9 * scale).any():  # nothing is left that could vary
-        return unknown(runs, (-1.0, 1.0))
+        return unknown((-1.0, 1.0))
     r = float(np.clip(left[:, 0] @ left[:, 1] / (sizes[0] * sizes[1]), -1, 1))
     return Estimate(r, *fisher(r, free), n=runs)
 
@@ -223,7 +223,7 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Estimate:
     pairs = np.stack([np.asarray(x, float), np.asarray(y, float)])
     n = pairs.shape[1]
     if n < 5 or any(len(np.unique(each)) < 2 for each in pairs):
-        return unknown(n, (-1.0, 1.0))
+        return unknown((-1.0, 1.0))
     value = _correlation(rankdata(pairs, axis=1))
     chosen = np.random.default_rng(seed).integers(n, size=(_DRAWS, n))
     drawn = [_correlation(rankdata(pairs[:, some], axis=1)) for some in chosen]

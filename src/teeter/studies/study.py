@@ -65,8 +65,8 @@ class Judgement:
     verdict: Verdict
 
     def record(self) -> dict[str, str | float | None]:
-        """As the command line prints it."""
-        e = self.estimate
+        """As the command line prints it; nothing is measured where no run says anything of it."""
+        e = self.estimate if self.estimate and self.estimate.n else None
         return {
             "claim": self.claim.claim,
             "published": self.claim.published,
@@ -103,6 +103,9 @@ class Study:
     figure: Callable[[pd.DataFrame], Figure]
     claims: Sequence[Claim]
     departures: Sequence[str]
+    beside: tuple[str, Callable[[pd.DataFrame], pd.DataFrame]] | None = (
+        None  # a table of the paper's, and ours, in words
+    )
     together: Together | None = None  # how many specs are run at once; else one by one
     shares: Study | None = None  # the study whose runs these are, where it looks at them from another side
     demo: str = "small"  # the tier that `teeter demo` runs

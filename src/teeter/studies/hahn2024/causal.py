@@ -87,14 +87,14 @@ CLAIMS = [
         1,
         beside(("parity", "decoder"), ("parity", "encoder"), 10),
         tolerance=0.5,
-        resolution=0.5,
+        strict=True,
     ),
     Claim(
         "PARITY, decoders: slope of sharpness in n (yardstick: the encoders' 0.05 of Table 2, within a half)",
         0.05,
         steepness("parity", "decoder"),
         tolerance=0.025,
-        resolution=0.02,
+        strict=True,
     ),
     *[
         Claim(
@@ -168,4 +168,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

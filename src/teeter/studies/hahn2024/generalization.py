@@ -197,7 +197,7 @@ def below(differences: pd.DataFrame) -> Estimate:
     """The share of columns whose mean over functions, the rows, is below 0: at least those whose 95 % t-interval is, at
     most those whose is not above. A column with fewer than two functions may be either."""
     if differences.empty:
-        return unknown(0, (0.0, 1.0))
+        return unknown((0.0, 1.0))
     found = [average(differences[size].dropna()) for size in differences]
     low = sum(each is not None and each.value + each.half_width < 0 for each in found)
     high = sum(each is None or each.value - each.half_width <= 0 for each in found)
@@ -279,6 +279,9 @@ DEPARTURES = [
     "The rule for 'less sharp' was chosen after a look at the small tier, where a share of functions and sizes in "
     "place of means over functions had not held: verdicts at the small tier are therefore no test of it.",
     "The released code also has T_1 from all 1,024 strings, and leaves it out of its figures. Here that size is f.",
+    "Of the networks of the text's model that fit T_1, 471, 471 and 432 of 500 converge (128, 256 and 512 strings), "
+    "and 80 of 100 of those that fit f. Those of f that do not are the sharper ones (a median of 1.48 against 1.39), "
+    "so that to leave them out makes f look flatter, not T_1.",
     "Sharpness on the training set is 'almost the same', says the paper: it is higher than on the cube, by 4 % (3.6 to "
     "4.7 %; the released model 3 %, 1.8 to 4.7 %), which is inside our tolerance and yet more than chance.",
     "Training on a GPU is in tf32, of which the paper does not speak; all is measured in float32.",

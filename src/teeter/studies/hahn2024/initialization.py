@@ -218,7 +218,7 @@ def _pairs(kind: str, column: str, scale: float) -> Claim:
         1,
         lower(kind, column, scale),
         tolerance=0.4,
-        resolution=0.2,
+        strict=True,
     )
 
 
@@ -227,7 +227,7 @@ CLAIMS = [
     *[_pairs("lstm", "square", scale) for scale in (USUAL, LARGE)],
     *[
         Claim(
-            f"Transformer, scale {scale:g}: exponent of square in n (Eq. 70: at most 1/2; rule: -1/2 to 1/2)",
+            f"Transformer, scale {scale:g}: exponent of square in n (Eq. 70: 5/8 at most; rule: -1/2 to 1/2)",
             0,
             exponent("encoder", scale),
             tolerance=0.5,
@@ -236,7 +236,7 @@ CLAIMS = [
         for scale in (USUAL, LARGE)
     ],
     Claim(
-        "Transformer, scale 1: exponent of as_n of the output as it is (Eq. 70: at most 1/2; rule: -1 to 1/2)",
+        "Transformer, scale 1: exponent of as_n of the output as it is (Eq. 70: 5/8 at most; rule: -1 to 1/2)",
         -0.25,
         exponent("encoder", USUAL, raw=True),
         tolerance=0.75,
@@ -259,7 +259,9 @@ DEPARTURES = [
     "(2023), and has no experiment of its own. The rules and the comparison with GRUs and MLPs are ours.",
     "Eq. 70 bounds the sensitivity of a perturbed transformer whose output lies in [-1, 1]; an untrained output hardly "
     "varies, and its sign is often constant (column `constant`). We ask for the median instead of 0 and divide by the "
-    "standard deviation; the exponent of the output as it is stands beside.",
+    "standard deviation; the exponent of the output as it is stands beside. By Eq. 70 that exponent is at most 1/2 + 2 "
+    "zeta beside a root of log n, where zeta is above twice the layers over the dimension, which makes 5/8 here: our "
+    "rule asks for less.",
     "That random transformers are less sensitive than recurrent networks holds at torch's own scale, where at 10 bits "
     "0.84 of a transformer's sensitivity is due to the last bit alone, the one it is read at. With all matrices four "
     "times as large it is 0.17 of it, and transformers are more sensitive than GRUs in 19 of 20 pairs at 128 bits, "

@@ -31,6 +31,7 @@ from teeter.models import Encoder
 from teeter.studies.devices import device_here
 from teeter.studies.hahn2024.learning import FUNCTIONS, Learner, together, zero_one
 from teeter.studies.hahn2024.lengths import final_row
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import correlation, mean, rank_correlation
 from teeter.studies.study import Claim, Study
 from teeter.train import Trained
@@ -212,7 +213,7 @@ CLAIMS = [
             1,
             twice(name, variant),
             tolerance=0.1,
-            resolution=0.1,
+            strict=True,
         )
         for variant, names in VARIANTS.items()
         for name in names
@@ -223,21 +224,21 @@ CLAIMS = [
         -0.75,
         foretold(("parity", "majority", "first")),
         tolerance=0.25,
-        resolution=0.25,
+        strict=True,
     ),
     Claim(
         "The same among runs on PARITY (no prediction for single runs; our rule: -1 to -1/2)",
         -0.75,
         foretold(("parity",)),
         tolerance=0.25,
-        resolution=0.25,
+        strict=True,
     ),
     Claim(
         "The same within function, variant and n, Boolean functions (no prediction for single runs; our rule as above)",
         -0.75,
         foretold_within(("parity", "majority", "first")),
         tolerance=0.25,
-        resolution=0.25,
+        strict=True,
     ),
 ]
 
@@ -266,7 +267,7 @@ def figure(table: pd.DataFrame) -> Figure:
     colours = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}
     for place, variant in zip(("with", "without"), VARIANTS, strict=True):
         panel, counts = axes[place], np.zeros(2, int)
-        for name in VARIANTS[variant]:
+        for i, name in enumerate(VARIANTS[variant]):
             every = table.loc[(table["function"] == name) & (table["variant"] == variant)]
             here = every.loc[every["converged"]]
             counts += [each.groupby(["n", "seed"]).ngroups for each in (here, every)]
@@ -274,7 +275,8 @@ def figure(table: pd.DataFrame) -> Figure:
                 by = part.assign(times=part["length"] / part["n"]).groupby("times")["decided"]
                 low, middle, high = (by.quantile(q) for q in (0, 0.5, 1))
                 panel.fill_between(middle.index, low, high, color=colours[name], alpha=0.12, linewidth=0)
-                panel.plot(middle.index, middle, style, color=colours[name], linewidth=1.3)
+                # The first are the thickest: several may be right everywhere.
+                panel.plot(middle.index, middle, style, color=colours[name], linewidth=2.2 - 0.5 * i)
         panel.axvline(1, color="0.5", linewidth=0.8)
         panel.set(ylim=(-0.03, 1.03), xlabel="test length / training length")
         panel.set_title(f"{place} positions: {counts[0]} of {counts[1]} runs converged", loc="left", fontsize=8)
@@ -287,7 +289,7 @@ def figure(table: pd.DataFrame) -> Figure:
             axes["scatter"].plot(
                 here["sharpness"], here["decided"], mark, color=colours[name], markersize=5, alpha=0.7, label=label
             )
-    axes["scatter"].set(xscale="log" if len(runs) else "linear")  # there is no logarithm of nothing
+    logarithmic(axes["scatter"], runs["sharpness"].astype(float), "x")
     axes["scatter"].set(xlabel="sharpness at $n$", ylabel="right answers beyond $n$", ylim=(-0.03, 1.03))
     lengths = ", ".join(
         f"{n} ({style})" for n, style in zip(sorted(table["n"].unique()), ("—", "- -", "···"), strict=False)
@@ -314,4 +316,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

@@ -24,8 +24,8 @@ COLORS = {name: f"C{i}" for i, name in enumerate(FUNCTIONS)}  # the same in ever
 
 
 def curves(axes: Axes, table: pd.DataFrame, function: str, column: str | None = None) -> None:
-    """The mean of a column over the runs that converged, at each length, with gaps where none did (a dash is a length
-    between gaps); without a column, sharpness."""
+    """The mean of a column over the runs that converged, at each length, with gaps where none did (a diamond is a
+    length between gaps); without a column, sharpness."""
     for variant, line in LINES.items():
         x, y = points(table, function, variant, column or SHARPNESS[variant])
         at = _lengths(table, function, variant)
@@ -33,7 +33,7 @@ def curves(axes: Axes, table: pd.DataFrame, function: str, column: str | None = 
         axes.plot(at, means, linestyle=line, color=COLORS[function], linewidth=1.5)
         there = np.pad(~np.isnan(means), 1)
         alone = there[1:-1] & ~there[:-2] & ~there[2:]
-        axes.plot(at[alone], means[alone], "_", color=COLORS[function], markersize=5, markeredgewidth=1.5)
+        axes.plot(at[alone], means[alone], "d", color=COLORS[function], markersize=4.5)
 
 
 def _lengths(table: pd.DataFrame, function: str, variant: str) -> np.ndarray:

@@ -126,7 +126,7 @@ def significant(function: str, variant: str, doubt: float) -> Measured:
             return Estimate.exact(1.0, found.n)
         if found.half_width <= doubt:
             return Estimate.exact(0.0, found.n)
-        return over_runs.unknown(found.n, (0.0, 1.0))
+        return over_runs.unknown((0.0, 1.0))
 
     return _of(function, variant, answer)
 
@@ -138,7 +138,7 @@ def rises(function: str, variant: str) -> Measured:
         found = over_runs.slope(*_sharp(table, function, variant))
         if found.low > 0 or found.high < 0:
             return Estimate.exact(float(found.low > 0), found.n)
-        return over_runs.unknown(found.n, (0.0, 1.0))
+        return over_runs.unknown((0.0, 1.0))
 
     return _of(function, variant, answer)
 
@@ -169,12 +169,22 @@ def level(function: str, variant: str, shortest: int) -> Measured:
     return _of(function, variant, lambda table: over_runs.mean(_from(table, function, variant, shortest)))
 
 
-def ratio(function: str, other: str, variant: str, shortest: int) -> Measured:
-    """Mean sharpness over that of another function, both at lengths from `shortest` on."""
+def ratio(function: str, other: str, variant: str, shortest: int, column: str | None = None) -> Measured:
+    """Mean sharpness (or a column) over that of another function, at lengths from `shortest` on: a mean over seeds.
+
+    Runs of one seed begin alike and are nudged alike, so the seed is the unit; and each run is held against that of the
+    other function which has its seed and length, so that neither has more of the longer ones.
+    """
 
     def answer(table: pd.DataFrame) -> Estimate:
-        above, below = (over_runs.average(_from(table, name, variant, shortest)) for name in (function, other))
-        return over_runs.ratio(above, below)
+        here = table.loc[(table["variant"] == variant) & (table["n"] >= shortest) & table["converged"].astype(bool)]
+        above, below = (
+            here.loc[here["function"] == name].set_index(["seed", "n"])[column or SHARPNESS[variant]]
+            for name in (function, other)
+        )
+        both = above.index.intersection(below.index)
+        means = [each.loc[both].astype(float).groupby("seed").mean() for each in (above, below)]
+        return over_runs.mean(means[0] / means[1])
 
     return _of(function, variant, answer)
 

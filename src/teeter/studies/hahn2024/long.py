@@ -133,7 +133,7 @@ def figure(table: pd.DataFrame) -> Figure:
         axes.set_ylabel("sharpness")
     for axes in grid[2]:
         axes.set_xlabel("input length $n$")
-    shared.set_title("All three, axes aligned", loc="left")
+    shared.set_title("All three, axes aligned", loc="left", fontsize=8.5)
     shared.set_ylim(bottom=0)
     shares.set(ylim=(-4, 104), ylabel="runs converged (%)")
     blowup.set_ylabel("log of the blow-up")

@@ -28,6 +28,7 @@ from teeter.studies.devices import device_here
 from teeter.studies.hahn2024.learning import CONVERGED, FUNCTIONS, Learner, stream_of, together
 from teeter.studies.hahn2024.length_generalization import AtLengths
 from teeter.studies.hahn2024.lengths import Measured, final_row
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import mean, share, slope
 from teeter.studies.study import Claim, Study
 from teeter.train import Stream, Trained
@@ -209,7 +210,7 @@ def figure(table: pd.DataFrame) -> Figure:
     drawing = Figure(figsize=(6.4, 3.9), layout="constrained")
     left, right = drawing.subplots(1, 2)
     series = [(name, MIXED, f"C{i}", "o-") for i, name in enumerate(FUNCTIONS)] + [("parity", FIXED, "C6", "s--")]
-    lengths, some = sorted(table["n"].unique()), len(table.loc[table["converged"]])
+    lengths = sorted(table["n"].unique())
     for i, (name, variant, colour, style) in enumerate(series):
         every = _runs(table, name, variant)
         here = every.loc[every["converged"]]
@@ -222,11 +223,11 @@ def figure(table: pd.DataFrame) -> Figure:
             label = f"{words}: {len(here)} of {len(every)}" if axes is left else None
             axes.plot(middle.index * aside, middle, style, color=colour, markersize=0, linewidth=1.2, label=label)
     left.axhline(CONVERGED, color="0.4", linewidth=0.8, linestyle=":")
-    left.set(ylabel="final MSE (dotted: converged below)")
+    logarithmic(right, table.loc[table["converged"], "sharpness"].astype(float))
+    left.set(yscale="log", ylabel="final MSE (dotted: converged below)")
     right.set(ylabel="sharpness of converged runs")
     for axes in (left, right):
         axes.set(xscale="log", xlabel="input length $n$")
-        axes.set_yscale("log" if axes is left or some else "linear")  # there is no logarithm of nothing
         axes.set_xticks(lengths, [str(n) for n in lengths])
         axes.set_xticks([], minor=True)
     drawing.legend(loc="outside lower center", ncols=2, fontsize=8.5, title="converged runs of an LSTM")
@@ -246,4 +247,5 @@ STUDY = Study(
     claims=CLAIMS,
     departures=DEPARTURES,
     together=TOGETHER,
+    demo="smoke",
 )

@@ -339,15 +339,18 @@ def figure(table: pd.DataFrame) -> Figure:
     for i, variant in enumerate(name for name in VARIANTS if (table.variant == name).any()):
         rows, every = kept[kept.variant == variant], int((table.variant == variant).sum())
         words.append(f"{variant}: {every - len(rows)} of {every} runs discarded")
-        highest = max([highest, *1.3 * rows[SHARPNESS[variant]]])
+        highest = max([highest, *1.6 * rows[SHARPNESS[variant]]])
         for axes, column in ((left, SHARPNESS[variant]), (right, "sensitivity_last")):
             means = rows.groupby("n")[column].mean()
             axes.plot(rows.n, rows[column], "o", color=f"C{i}", alpha=0.5, markersize=4, markeredgewidth=0)
             axes.plot(means.index, means, color=f"C{i}", linewidth=1.2, label=variant)
+        wrong = rows[rows.own_accuracy < 0.99]
+        if len(wrong):
+            left.plot(wrong.n, wrong[SHARPNESS[variant]], "kx", markersize=6, label="wrong by its own steps")
     longest = int(table.n.max())
     left.set(xlabel="input length $n$", ylabel="sharpness", xlim=(0, 1.05 * longest))
     left.set_ylim(0, highest)
-    left.legend(loc="upper right")
+    left.legend(loc="upper right", fontsize=8)
     left.set_title("\n".join(words), loc="left", fontsize=8.5)
     right.plot([1, longest], [1, longest], color="0.5", linewidth=1.2)
     right.annotate("PARITY in one step", (longest, longest), xytext=(0, 5), textcoords="offset points", ha="right")

@@ -49,7 +49,7 @@ def given_over_vit(table: pd.DataFrame) -> Estimate:
         rows = matched(table.loc[(table["run"] == each) | (table["training"] == PRETRAINED)])
         one, other = (of(rows, **kind) for kind in (GIVEN, VIT))
         if one.empty or other.empty:
-            return unknown(len(gaps), LIMITS)
+            return unknown(LIMITS)
         gaps.append(value - float(logs(other["sensitivity"]).iloc[0]))
     found = mean(gaps, LIMITS)
     return Estimate(found.value, found.low + low - value, found.high + high - value, found.n)

@@ -26,9 +26,10 @@ from teeter.models import EfficientNetLite
 from teeter.perturb import PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import looks
-from teeter.studies.vasudeva2025.over_epochs import LEAST, Measured, logarithmic, told, variance_axis
+from teeter.studies.vasudeva2025.over_epochs import LEAST, Measured, told, variance_axis
 from teeter.studies.vasudeva2025.settings import SETTINGS, Setting, enlarged, scaled
 from teeter.studies.vasudeva2025.vision import TRAINED, Seen, chosen, finals, model_of, of, sees
 from teeter.train import measures

@@ -168,7 +168,7 @@ def in_data(data: str, answer: Answer) -> Answer:
         here = table.loc[table["data"] == data]
         if len(here):
             return answer(here)
-        return unknown(0, (0.0, 1.0)) if set(table["data"]) == {MADE} else None
+        return unknown((0.0, 1.0)) if set(table["data"]) == {MADE} else None
 
     return measure
 

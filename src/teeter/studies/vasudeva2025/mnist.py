@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from teeter.measure import Estimate
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025.over_epochs import (
@@ -18,7 +19,6 @@ from teeter.studies.vasudeva2025.over_epochs import (
     Measured,
     above,
     beside,
-    logarithmic,
     logs,
     seeds_and_mean,
     variance_axis,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from teeter.measure import Estimate
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Claim
 from teeter.studies.vasudeva2025.vision import finals, has, matched, of
@@ -26,7 +27,6 @@ __all__ = [
     "beside",
     "by_model",
     "curves",
-    "logarithmic",
     "logs",
     "printed",
     "seeds_and_mean",
@@ -56,22 +56,6 @@ LEAST = 1e-4  # one change in the 10,000 triples of a row: sensitivities below a
 def logs(values: Any) -> Any:
     """log10 of sensitivities, of which the smallest are taken for 1e-4."""
     return np.log10(values.clip(lower=LEAST))
-
-
-def logarithmic(axes: Axes, values: Any, which: Literal["x", "y"] = "y") -> None:
-    """An axis of sensitivities: those that are 0 are left out, and where all are, it stays as it is."""
-    from matplotlib.ticker import LogLocator
-
-    some = values[values > 0]
-    if not len(some):
-        return
-    axis, scale = (axes.yaxis, axes.set_yscale) if which == "y" else (axes.xaxis, axes.set_xscale)
-    scale("log", nonpositive="mask")
-    axis.set_major_formatter("{x:g}")
-    if some.max() < 100 * some.min():  # a power of ten may be all that is labelled else
-        axis.set_minor_locator(LogLocator(subs=(2, 5)))
-        axis.set_minor_formatter("{x:g}")
-        axis.set_tick_params(which="both", length=3.5, pad=3.5)
 
 
 def variance_axis(axes: Axes, variances: Sequence[float], label: str = "variance of the noise") -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logarithmic, logs, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, logs, told, within
 from teeter.studies.vasudeva2025.vision import has, of, run
 
 if TYPE_CHECKING:

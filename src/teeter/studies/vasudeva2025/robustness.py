@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from teeter.measure import Estimate
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logarithmic, logs
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, logs
 from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, ends, finals, learners, of, run
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from teeter.measure import Estimate
+from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.cifar10 import PAPER, SMALL, SMOKE
-from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logarithmic, logs, variance_axis
+from teeter.studies.vasudeva2025.over_epochs import NAMES, above, logs, variance_axis
 from teeter.studies.vasudeva2025.vision import of, run
 
 if TYPE_CHECKING:
