@@ -89,7 +89,7 @@ def spent(outcome: Outcome) -> str:
     if not steps or machines != {LOOP["device"]}:
         return said
     ms = LOOP["tables"]["n 20, stack of 64"]["loop float32"]["ms"]
-    # A step of longer inputs, or of an encoder with a decoder, has as many kernels at least, and larger ones.
+    # A step of much longer inputs has as many kernels, and larger ones.
     longer = max(getattr(spec, "n", 0) for spec in tier_of(outcome)) > 30
     return (
         f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop (an encoder of 20 bits), "

@@ -83,6 +83,8 @@ def test_page_shows_every_claim_with_its_verdict(store):
     assert text.count("<svg") == len(STUDIES)
     assert "Provenance" in text
     assert "torch" in text
+    assert "<h3>Table 2</h3>" in text
+    assert "<td>PARITY</td><td>published</td><td>5.0e-02</td>" in text
 
 
 def test_every_section_of_a_lesser_tier_says_so(store):

@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 
 from teeter.measure import Estimate
+from teeter.report.words import interval_heading
 from teeter.studies import Claim
+from teeter.studies.over_runs import unknown
 
 TABLE = pd.DataFrame({"x": [1]})
 
@@ -57,3 +59,12 @@ def test_an_empty_table_is_not_measured():
 def test_of_what_is_absent_all_of_the_interval_is_small(value, strict, expected):
     claim = Claim("no effect", 0, lambda table: Estimate(value, value - 0.2, value + 0.2, 9), 0.3, 0.3, strict)
     assert claim.judge(pd.DataFrame({"x": [1]})).verdict == expected
+
+
+def test_what_no_run_speaks_to_is_not_told_as_measured():
+    claim = Claim("c", 0.5, lambda table: unknown((0.0, 1.0)))
+    judged = claim.judge(TABLE)
+    assert judged.verdict == "undecided"
+    assert [judged.record()[name] for name in ("measured", "low", "high")] == [None] * 3
+    assert interval_heading([judged]) == "interval"
+    assert Claim("c", 0.5, lambda table: Estimate.exact(0.5)).judge(TABLE).record()["measured"] == 0.5

@@ -84,7 +84,11 @@ def test_a_bend():
     norm = np.linspace(30, 20, 101)
     assert study._bend(norm, np.where(norm > 25, 30 - norm, 5 + 3 * (25 - norm))) == pytest.approx(np.log2(3))
     assert study._bend(norm, np.where(norm > 25, 3 * (30 - norm), 15 + 25 - norm)) == pytest.approx(-np.log2(3))
+    assert study._bend(norm, np.where(norm > 25, 30 - norm, 5.0)) == -4
     assert study._bend(norm, np.abs(norm - 25)) == 4
+    rising = norm[::-1]
+    assert study._bend(rising, np.where(rising < 25, rising - 20, 5 + 3 * (rising - 25))) == pytest.approx(np.log2(3))
+    assert study._bend(np.array([30, 29, 28, 20.0]), np.array([0, 1, 2, 10.0])) is None
     assert study._bend(norm, np.maximum(25 - norm, 0)) == 4
 
 

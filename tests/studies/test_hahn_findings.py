@@ -101,6 +101,10 @@ def test_what_is_said_of_table_2():
         rise, with_n = (each(own.n, own.sharpness_100) for each in (over_runs.slope, over_runs.correlation))
         assert words.format(rise.value, rise.low, rise.high, r, with_n.value, with_n.low, with_n.high) in said
         assert (rise.low < 0.0018 < rise.high and with_n.low < 0.67 < with_n.high) is (kind == "released")
+    at_20 = (
+        table.loc[(table.function == "parity") & (table.n == 20) & table.converged].groupby("variant").sharpness.mean()
+    )
+    assert at_20.between(0.95, 1.05).all() and "near 1 at 20 bits" in readme
     last = table.loc[(table.function == "parity") & (table.n >= 24) & table.converged].groupby("variant").sharpness_100
     assert last.agg(["count", "min", "max"]).round(2).T.to_dict("list") == {
         "released": [5, 0.97, 1.16],
@@ -375,8 +379,10 @@ def test_what_is_said_of_random_networks():
     assert f"than GRUs in {gru:.0f} of 20 pairs at 128 bits, than LSTMs in {lstm:.0f}, and" in said
     _, square = (each.estimate for each in outcome.judgements if each.claim.claim.startswith("LSTM, scale 4: pairs in"))
     assert f"in {20 * (1 - square.value):.0f} by `square`" in said
+    usual, _ = (each for each in outcome.judgements if "lower square" in each.claim.claim)
+    assert usual.verdict == "undecided"
     assert square.high < 0.5 < verdicts["LSTM, scale 4"].estimate.high
-    assert "than GRUs, and than LSTMs by one of two measures (by the other the two are not told apart)" in " ".join(
+    assert "than GRUs, and than LSTMs by that other measure (by the first the two are not told apart)" in " ".join(
         (ROOT / "README.md").read_text().split()
     )
     long = base.loc[(base.n == 128) & base.scale.isin([1.0, 4.0])]
@@ -392,7 +398,7 @@ def test_what_is_said_of_an_lstm():
     parity = table.loc[table.function == "parity"]
     mixed, fixed = (parity.loc[parity.variant == variant] for variant in ("mixed", "fixed"))
     assert mixed.converged.all() and (mixed.n.max(), mixed.dim.max(), mixed.right_twice.min()) == (32, 32, 1)
-    assert mixed.groupby("n").sharpness.mean().round(3).between(0.005, 0.006).all()
+    assert "costs them {:.3f} to {:.3f}, whatever".format(*spread(mixed.groupby("n").sharpness.mean())) in readme
     assert stats.linregress(mixed.n, mixed.sharpness).pvalue > 0.05
     assert fixed.groupby("n").converged.mean().to_dict() == {4: 1, 8: 0, 16: 0}
     encoders = find("hahn2024/scaling").outcome("small", store).table

@@ -128,6 +128,8 @@ def test_table_2_beside_the_published_one():
     fit = stats.linregress(x, y)
     assert (ours.slope, ours.r, ours.p) == (f"{fit.slope:.1e}", f"{fit.rvalue:.2f}", f"{fit.pvalue:.2g}")
     assert (ours.runs, ours.discarded) == ("27 of 30", "3 not exact")
+    exact = table_of([(n, 0.5 * n) for n in (4, 6, 8, 10)]).assign(fate="converged")
+    assert scaling.table_2(exact).set_index("model").loc["text", "p"] == "0"
 
 
 @pytest.mark.parametrize("converged", [True, False])

@@ -113,7 +113,7 @@ def test_means_and_shares():
 
 
 def test_what_is_not_known():
-    assert (unknown().value, *ends(unknown())) == (0, -FAR, FAR)
+    assert (unknown().value, *ends(unknown()), unknown().n) == (0, -FAR, FAR, 0)
     assert (unknown(POSITIVE).value, unknown((0, 1)).value) == (0, 0.5)
 
 

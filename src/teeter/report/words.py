@@ -45,5 +45,5 @@ def tally(judgements: Iterable[Judgement]) -> str:
 
 def interval_heading(judgements: Iterable[Judgement]) -> str:
     """What to write above the intervals: the confidence they hold with."""
-    held = {j.estimate.confidence for j in judgements if j.estimate and j.estimate.half_width}
+    held = {j.estimate.confidence for j in judgements if j.estimate and j.estimate.n and j.estimate.half_width}
     return f"{' and '.join(f'{100 * c:.3g} %' for c in sorted(held))} interval" if held else "interval"

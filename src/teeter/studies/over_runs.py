@@ -155,13 +155,12 @@ def ratio(top: Fitted | None, bottom: Fitted | None, limits: Limits = ANY) -> Es
     >>> ratio(Fitted(1.0, 0.1, 40, 42), Fitted(10.0, 0.5, 40, 42))
     0.1 [0.0782957, 0.123768]
     """
-    runs = sum(each.runs for each in (top, bottom) if each is not None)
     if top is None or bottom is None or abs(bottom.value) <= bottom.half_width:
         return unknown(limits)
     a, b, da, db = top.value, bottom.value, top.half_width, bottom.half_width
     root = math.sqrt((da * b) ** 2 + (db * a) ** 2 - (da * db) ** 2)
     low, high = ((a * b + side * root) / (b * b - db * db) for side in (-1, 1))
-    return _within(a / b, low, high, limits, runs)
+    return _within(a / b, low, high, limits, top.runs + bottom.runs)
 
 
 def share(yes: Sequence[bool] | NDArray[np.bool_]) -> Estimate:

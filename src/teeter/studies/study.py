@@ -103,9 +103,8 @@ class Study:
     figure: Callable[[pd.DataFrame], Figure]
     claims: Sequence[Claim]
     departures: Sequence[str]
-    beside: tuple[str, Callable[[pd.DataFrame], pd.DataFrame]] | None = (
-        None  # a table of the paper's, and ours, in words
-    )
+    # The name of a table of the paper's, and that table with ours beside it, in words.
+    beside: tuple[str, Callable[[pd.DataFrame], pd.DataFrame]] | None = None
     together: Together | None = None  # how many specs are run at once; else one by one
     shares: Study | None = None  # the study whose runs these are, where it looks at them from another side
     demo: str = "small"  # the tier that `teeter demo` runs

@@ -136,12 +136,15 @@ def course_of(run: pd.DataFrame) -> Course:
     )
 
 
-def _bend(norm: np.ndarray, blowup: np.ndarray) -> float:
-    """0 of a line; at most 4 either way, which is also what a slope that changes its sign comes to."""
-    late = norm <= (norm[0] + norm[-1]) / 2
-    steep = [slope(norm[some], blowup[some]).value for some in (late, ~late)]
-    times = steep[0] / steep[1] if steep[1] else 0.0
-    return float(np.clip(np.log2(times), -4, 4)) if times > 0 else 4.0
+def _bend(norm: np.ndarray, blowup: np.ndarray) -> float | None:
+    """0 of a line; at most 4 either way, and 4 of a slope that changes its sign. None where a half has too few rows."""
+    late = (norm - (norm[0] + norm[-1]) / 2) * (norm[-1] - norm[0]) >= 0
+    after, before = (slope(norm[some], blowup[some]) for some in (late, ~late))
+    if after.n == 0 or before.n == 0:
+        return None
+    if after.value * before.value < 0 or before.value == 0:
+        return 4.0
+    return float(np.clip(np.log2(after.value / before.value), -4, 4)) if after.value else -4.0
 
 
 def _jump(values: np.ndarray, at: int, near: int) -> float:

@@ -172,8 +172,8 @@ def level(function: str, variant: str, shortest: int) -> Measured:
 def ratio(function: str, other: str, variant: str, shortest: int, column: str | None = None) -> Measured:
     """Mean sharpness (or a column) over that of another function, at lengths from `shortest` on: a mean over seeds.
 
-    Runs of one seed begin alike and are nudged alike, so the seed is the unit; and each run is held against that of the
-    other function which has its seed and length, so that neither has more of the longer ones.
+    Runs of one seed begin alike, and under draws that all runs share err alike: the seed is the unit. And each run is
+    held against that of the other function which has its seed and length, so that neither has more of the longer ones.
     """
 
     def answer(table: pd.DataFrame) -> Estimate:
@@ -184,7 +184,7 @@ def ratio(function: str, other: str, variant: str, shortest: int, column: str | 
         )
         both = above.index.intersection(below.index)
         means = [each.loc[both].astype(float).groupby("seed").mean() for each in (above, below)]
-        return over_runs.mean(means[0] / means[1])
+        return over_runs.mean(means[0] / means[1], over_runs.POSITIVE)
 
     return _of(function, variant, answer)
 

@@ -175,7 +175,7 @@ def against_table_2(function: str, column: str) -> Callable[[pd.DataFrame], Esti
 
     def measure(table: pd.DataFrame) -> Estimate:
         found = spread(table, function, column)
-        if found.high >= over_runs.FAR:
+        if found.n == 0:
             return over_runs.unknown((-6.0, 6.0))
         ends = (math.log10(min(max(each / unit, 1e-6), 1e6)) for each in (found.value, found.low, found.high))
         return Estimate(*ends, n=found.n)
