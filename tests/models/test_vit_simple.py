@@ -29,14 +29,19 @@ def attention_by_hand(part: PlainAttention, x: Tensor) -> Tensor:
     return part.out(torch.cat(heads, -1))
 
 
-def test_attention_by_hand():
-    part = unlike_a_fresh_one(PlainAttention(**SIZES))
+widths = pytest.mark.parametrize("dim_head", [4, 8, 11])  # narrower than the input, as wide as it, wider
+
+
+@widths
+def test_attention_by_hand(dim_head):
+    part = unlike_a_fresh_one(PlainAttention(**{**SIZES, "dim_head": dim_head}))
     x = drawn(3, 6, 8)
     assert torch.allclose(part(x), attention_by_hand(part, x), rtol=0, atol=1e-10)
 
 
-def test_gradients_of_attention():
-    part = unlike_a_fresh_one(PlainAttention(**SIZES))
+@widths
+def test_gradients_of_attention(dim_head):
+    part = unlike_a_fresh_one(PlainAttention(**{**SIZES, "dim_head": dim_head}))
     names = [name for name, _ in part.named_parameters()]
 
     def f(x, *weights):

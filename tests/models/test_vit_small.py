@@ -67,8 +67,9 @@ def test_shifted_patches_by_hand():
 
 
 @kinds
-def test_locality_attention_by_hand(attention):
-    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention=attention))
+@pytest.mark.parametrize("dim_head", [4, 8, 11])  # narrower than the input, as wide as it, wider
+def test_locality_attention_by_hand(attention, dim_head):
+    part = unlike_a_fresh_one(LocalityAttention(**{**SIZES, "dim_head": dim_head}, attention=attention))
     x = drawn(3, 6, 8)
     assert torch.allclose(part(x), attention_by_hand(part, x), rtol=0, atol=1e-10)
 
@@ -90,8 +91,9 @@ def test_the_whole_by_hand(attention):
 
 
 @kinds
-def test_gradients_of_attention(attention):
-    part = unlike_a_fresh_one(LocalityAttention(**SIZES, attention=attention))
+@pytest.mark.parametrize("dim_head", [4, 8])
+def test_gradients_of_attention(attention, dim_head):
+    part = unlike_a_fresh_one(LocalityAttention(**{**SIZES, "dim_head": dim_head}, attention=attention))
     names = [name for name, _ in part.named_parameters()]
 
     def f(x, *weights):

@@ -23,6 +23,7 @@ from teeter.models.constants import constant
 from teeter.models.patches import cut
 from teeter.models.sizes import check_images, check_sizes, patches_across
 from teeter.models.vit_block import VisionBlock
+from teeter.models.wide_attention import is_wide, wide_attention
 
 __all__ = ["PlainAttention", "ViTSimple", "sine_cosine_positions"]
 
@@ -70,7 +71,10 @@ class PlainAttention(nn.Module):
         self.out = nn.Linear(heads * dim_head, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        z = self.norm(x)
+        if is_wide(self.qkv, self.heads):
+            return wide_attention(z, self.qkv, self.out, self.heads, (self.out.in_features // self.heads) ** -0.5)
+        q, k, v = self.qkv(z).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
 
 

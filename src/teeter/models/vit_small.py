@@ -35,6 +35,7 @@ from teeter.models.patches import cut
 from teeter.models.relu_attention import relu_attention
 from teeter.models.sizes import check_images, check_rates, check_sizes, patches_across
 from teeter.models.vit_block import VisionBlock, dropout_layer
+from teeter.models.wide_attention import is_wide, wide_attention
 
 __all__ = ["LocalityAttention", "ShiftedPatches", "ViTSmall"]
 
@@ -68,9 +69,9 @@ class ShiftedPatches(nn.Module):
 
 
 @constant
-def _others(tokens: int, device: torch.device) -> Tensor:
-    """Which token is another one."""
-    return ~torch.eye(tokens, dtype=torch.bool, device=device)
+def _not_itself(tokens: int, device: torch.device) -> Tensor:
+    """What is added to the scores of every token with all others and with itself."""
+    return torch.zeros(tokens, tokens, device=device).fill_diagonal_(-math.inf)
 
 
 class LocalityAttention(nn.Module):
@@ -105,13 +106,15 @@ class LocalityAttention(nn.Module):
         self.temperature = nn.Parameter(torch.tensor(-0.5 * math.log(dim_head)))
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        q = q * self.temperature.exp()
-        dropout, others = self.dropout if self.training else 0.0, _others(x.shape[1], like=x)
-        if self.attention == "softmax":
-            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=others, dropout_p=dropout, scale=1.0)
+        z, scale, mask = self.norm(x), self.temperature.exp(), _not_itself(x.shape[1], like=x)
+        relu, dropout = self.attention == "relu", self.dropout if self.training else 0.0
+        if is_wide(self.qkv, self.heads):
+            return wide_attention(z, self.qkv, self.out, self.heads, scale, mask=mask, relu=relu, dropout=dropout)
+        q, k, v = self.qkv(z).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        if relu:
+            mixed, _ = relu_attention(q * scale, k, v, mask == 0, scaling=1.0, dropout=dropout)
         else:
-            mixed, _ = relu_attention(q, k, v, others, scaling=1.0, dropout=dropout)
+            mixed = F.scaled_dot_product_attention(q * scale, k, v, attn_mask=mask, dropout_p=dropout, scale=1.0)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 

@@ -1,0 +1,58 @@
+"""Self-attention whose heads are as wide as its input, or wider, without keys and values.
+
+With queries Q z, keys K z and values V z of an input z, and O for what is done to what a head has gathered,
+
+    <Q z_i, K z_j> = <K^T Q z_i, z_j>    and    O sum_j p_ij V z_j = (O V) sum_j p_ij z_j.
+
+So every head may ask the input itself, by K^T Q in the place of Q, and gather from it, by O V in the place of O. Both
+are matrices of dim x dim: where a head has at least dim features, as V's vision transformers have, that is half of the
+linear maps, and three times as few numbers are written and read. All heads then ask one and the same source, which
+makes few large products of many small ones. It is the same function; only rounding differs.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["is_wide", "wide_attention"]
+
+
+def is_wide(qkv: nn.Linear, heads: int) -> bool:
+    """Whether each of the heads whose queries, keys and values this map makes has as many features as it is given.
+
+    >>> is_wide(nn.Linear(8, 3 * 2 * 8), heads=2), is_wide(nn.Linear(8, 3 * 2 * 4), heads=2)
+    (True, False)
+    """
+    return qkv.out_features >= 3 * heads * qkv.in_features
+
+
+def wide_attention(
+    z: Tensor,
+    qkv: nn.Linear,
+    out: nn.Linear,
+    heads: int,
+    scale: Tensor | float,
+    *,
+    mask: Tensor | None = None,
+    relu: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """What `out` makes of all heads' sum_j phi(scale <q_i, k_j>) v_j, phi a softmax over j or a ReLU: (batch, n, dim).
+
+    `qkv`, which has no bias, makes the queries of all heads, then the keys, then the values. A mask, (n, n), is added
+    to the scores: -inf where j is not to be seen.
+
+    >>> import torch
+    >>> wide_attention(torch.zeros(5, 3, 8), nn.Linear(8, 48, bias=False), nn.Linear(16, 8), heads=2, scale=1.0).shape
+    torch.Size([5, 3, 8])
+    """
+    batch, n, dim = z.shape
+    query, key, value = qkv.weight.unflatten(0, (3, heads, -1))  # (heads, features, dim) each
+    asks = (query.mT @ key * scale).transpose(0, 1).flatten(1)  # (dim, heads dim)
+    reads = (value.mT @ out.weight.unflatten(1, (heads, -1)).permute(1, 2, 0)).flatten(0, 1)  # (heads dim, dim)
+    scores = (z @ asks).view(batch, n * heads, dim) @ z.mT
+    if mask is not None:
+        scores += mask.to(scores.dtype).repeat_interleave(heads, 0)
+    weights = F.dropout(scores.relu() if relu else scores.softmax(-1), dropout, training=dropout > 0)
+    return F.linear((weights @ z).view(batch, n, heads * dim), reads.mT, out.bias)
