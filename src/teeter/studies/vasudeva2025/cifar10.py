@@ -24,12 +24,12 @@ PUBLISHED = {
 }
 RATES = {"densenet121": 0.005, "resnet18": 0.001, "convmixer": 0.06, "vit-small": 0.1, "vit-simple": 0.2}
 TINY_RATES = {"densenet121": 0.01, "resnet18": 0.01, "convmixer": 0.06, "vit-small": 0.1, "vit-simple": 0.2}
-EPOCHS = {"densenet121": 30, "resnet18": 30, "convmixer": 30, "vit-small": 40, "vit-simple": 40}
+EPOCHS = 30
 SEEDS = 3
 
 SMOKE = [Seen("digits", model, 0, rate, epochs=1, images=200) for model, rate in TINY_RATES.items()]
 SMALL = [Seen("digits", model, seed, rate, epochs=15) for model, rate in TINY_RATES.items() for seed in (0, 1)]
-PAPER = [Seen("cifar10", model, seed, rate, EPOCHS[model]) for seed in range(SEEDS) for model, rate in RATES.items()]
+PAPER = [Seen("cifar10", model, seed, rate, EPOCHS) for seed in range(SEEDS) for model, rate in RATES.items()]
 
 CLAIMS = [
     *printed("cifar10", PUBLISHED),
