@@ -117,3 +117,10 @@ def test_records_bear_their_claims_out(script, name):
     assert bounds
     assert not [key for key, holds in bounds if not holds]
     assert "+" not in run["provenance"]["commit"]
+
+
+def test_what_is_claimed_of_processors():
+    run, script = record("processor"), runpy.run_path(str(ROOT / "benchmarks/processor.py"))
+    assert all(run[name] >= claim for name, claim in script["CLAIMS"].items())
+    told = [f"{run[f'{what}_{way}']:.1f}x" for what in ("attention", "memory") for way in ("forward", "step")]
+    assert "{} and {}, {} and {}.".format(*told) in script["__doc__"]

@@ -10,6 +10,7 @@ import teeter
 PACKAGE = Path(teeter.__file__).parent
 ORDER = [
     "errors",
+    "memory",
     "counter",
     "cube",
     "kernels",

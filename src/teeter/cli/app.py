@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from teeter.errors import TeeterError
+from teeter.memory import keep_freed_memory
 
 __all__ = ["JsonOption", "app", "main", "print_json"]
 
@@ -33,6 +34,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ gets ? instead of an error
+    keep_freed_memory()
     stopped = _STOPPED.get(next((word for word in sys.argv[1:] if not word.startswith("-")), ""), _STOPPED[""])
     try:
         code = app(standalone_mode=False, prog_name="teeter") or 0

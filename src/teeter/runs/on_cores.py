@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from teeter.errors import InputError, NotFinite, TeeterError
+from teeter.memory import keep_freed_memory
 from teeter.runs.failures import Failures, in_a_line
 
 __all__ = ["on_cores"]
@@ -112,6 +113,7 @@ def _begin(threads: int, stop: Any) -> None:
     """In a new process: while it waits for work, an interrupt is none of its business."""
     global _STOP
     _STOP = stop
+    keep_freed_memory()
     torch.set_num_threads(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _UNIX:

@@ -1,0 +1,27 @@
+"""Memory that is freed and soon wanted again, as in training and measuring on a processor."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import suppress
+
+__all__ = ["keep_freed_memory"]
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # mallopt's names for them, in glibc's malloc.h
+
+
+def keep_freed_memory() -> bool:
+    """Ask the C library to keep what this process frees, for the next tensor of that size; whether it will.
+
+    glibc gives large blocks back to the system at once and asks for them anew, page by page, at the next layer of the
+    next step: on two cores a vision transformer answers twice as fast without that (benchmarks/processor.py). Other C
+    libraries are left as they are. The process keeps what it has needed until it ends (of the topmost free memory 2 GiB
+    at most), which is why this is for programs of our own, and not for whoever imports teeter.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    with suppress(AttributeError, OSError):  # not glibc
+        ask = ctypes.CDLL(None).mallopt
+        return all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, 2**31 - 1), ask(_TOP_PAD, 1 << 26)])
+    return False
