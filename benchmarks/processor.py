@@ -8,7 +8,7 @@
 Each of the four is a process of its own, since what a C library was asked cannot be taken back; every time is the
 median of five. Both attentions are one function up to rounding, which is checked.
 
-Measured 2026-11-18 on two cores of an AMD EPYC, torch 2.13 (benchmarks/results/): 1.6x and 1.7x, 2.0x and 2.5x.
+Measured 2026-11-18 on two cores of an AMD EPYC, torch 2.13 (benchmarks/results/): 1.5x and 1.6x, 2.1x and 2.6x.
 
     python benchmarks/processor.py [--quick] [--json]
 """
