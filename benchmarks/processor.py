@@ -80,7 +80,8 @@ def main() -> None:
     given = parser.parse_args()
     sizes = (16, 8, 1) if given.quick else (IMAGES, BATCH, TIMES)
     if given.one:
-        print(json.dumps(one(*given.one, *sizes)))
+        attention, memory = given.one
+        print(json.dumps(one(attention, memory, *sizes)))
         return
     found: dict[str, dict[str, Any]] = {}
     for attention in ATTENTIONS:

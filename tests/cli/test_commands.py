@@ -110,6 +110,32 @@ def test_a_study_in_slices_and_packed(teeter, tmp_path):
     assert "5 reproduced" in teeter("study", "show", "hahn2024/functions", "--store", "here")[1]
 
 
+def test_several_studies_at_once(teeter, monkeypatch, tmp_path):
+    names = ("hahn2024/functions", "vasudeva2025/synthetic-tables")
+    how = ("study", "run", *names, "--tier", "smoke", "--store", "here")
+    code, out, _ = teeter(*how, "--seconds", "0")
+    assert (code, out.splitlines()) == (
+        0,
+        [f"{name}: 0 of {n} runs are done: the same command goes on" for name, n in zip(names, (40, 7), strict=True)],
+    )
+    code, out, _ = teeter(*how, "--workers", "2", "--json")
+    answer = json.loads(out)
+    assert code == 0 and set(answer) == {"tier", "seconds", "studies"}
+    assert [(each["study"], each["runs"]) for each in answer["studies"]] == [(names[0], 40), (names[1], 7)]
+    out = teeter(*how)[1]
+    assert all(f"{name} (smoke)" in out for name in names)
+
+
+def test_all_of_a_paper_but_what_has_no_data_here(teeter, monkeypatch, tmp_path):
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path))
+    few = {each.name: each for each in map(STUDIES.get, ("vasudeva2025/language", "vasudeva2025/synthetic-tables"))}
+    monkeypatch.setattr("teeter.studies.STUDIES", few)
+    code, out, err = teeter("study", "run", "vasudeva2025", "--tier", "small", "--store", "here")
+    assert code == 0
+    assert "vasudeva2025/language is left out: mrpc is in no package registry" in err
+    assert "vasudeva2025/synthetic-tables (small)" in out and "language" not in out
+
+
 def test_half_a_tier_has_no_verdicts(teeter):
     how = ("study", "run", "hahn2024/functions", "--tier", "smoke", "--store", "here", "--json")
     code, out, _ = teeter(*how, "--seconds", "0")
@@ -261,17 +287,17 @@ def test_interruption_says_that_work_is_kept(teeter, monkeypatch):
     def interrupted(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("teeter.studies.study.execute", interrupted)
+    monkeypatch.setattr("teeter.studies.several.execute", interrupted)
     code, _, err = teeter("study", "run", "hahn2024/functions")
     assert code == 130
     assert "finished runs are kept" in err
 
 
 def test_a_bug_is_one_line_too_unless_asked_for(teeter, monkeypatch):
-    def broken(name):
+    def broken(names):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("teeter.studies.find", broken)
+    monkeypatch.setattr("teeter.studies.chosen", broken)
     code, _, err = teeter("study", "run", "hahn2024/functions")
     assert code == 2
     assert err == "teeter: ZeroDivisionError: oops (a bug in teeter; TEETER_TRACEBACK=1 shows where)\n"

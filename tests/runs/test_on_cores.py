@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import torch
 
+from teeter.data import FetchFailed
 from teeter.errors import InputError, RunsFailed, TooLarge, UnknownName
 from teeter.runs import Store, on_cores
-from teeter.studies import find
+from teeter.studies import execute_all, find
 from teeter.train import Diverged
 
 
@@ -178,6 +179,25 @@ def wait_for(what, run):
         time.sleep(0.05)
 
 
+def fetch_or_note(folder, piece):
+    if isinstance(piece[0], str):
+        raise FetchFailed("npm could not get it")
+    note(folder, piece)
+
+
+def test_what_else_to_leave_out_because_of_a_problem(tmp_path):
+    told, asked = [], []
+
+    def without(problem, piece):
+        asked.append((type(problem), piece))
+        return lambda other: isinstance(other[0], str)
+
+    on_cores(partial(fetch_or_note, tmp_path), [[1], ["a"], ["b", "c"], [2]], 1, told.append, without=without)
+    assert asked == [(FetchFailed, ["a"])]
+    assert {place.name for place in tmp_path.iterdir()} == {"1", "2"}
+    assert told == [1, 2]
+
+
 def test_at_least_one():
     with pytest.raises(InputError, match="at least one process, got 0"):
         on_cores(print, [[1]], 0)
@@ -188,7 +208,7 @@ def test_a_study_is_the_same_in_two_processes(tmp_path):
     alone = study.execute("smoke", Store(tmp_path / "alone"))
     half = Store(tmp_path / "both")
     half.save(next(Store(tmp_path / "alone").runs(study.name, study.keys("smoke")[:1])))
-    both = study.execute("smoke", half, told.append, workers=2)
+    (both,) = execute_all([study], "smoke", half, told.append, workers=2)
     assert told[0] == 1 and told[-1] == len(study.specs("smoke"))
     columns = [name for name in alone.table if name != "seconds"]
     assert alone.table[columns].equals(both.table[columns])

@@ -16,8 +16,7 @@ from teeter.cli.app import JsonOption, app, print_json
 from teeter.errors import UnknownName
 
 if TYPE_CHECKING:
-    from teeter.runs import Store
-    from teeter.studies import Outcome, Study
+    from teeter.studies import Outcome
 
 __all__ = ["cite", "demo", "report", "study_list", "study_pack", "study_run", "study_show"]
 
@@ -35,18 +34,18 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the report and its runs.")] = Path("demo"),
 ) -> None:
     """Run every study, the quick ones at their small tier, and write the report: minutes, on two cores."""
-    from teeter.data import FetchFailed, MissingClient
-    from teeter.data.own import Absent
     from teeter.report import claims_table, write_page
     from teeter.runs import Store
-    from teeter.studies import STUDIES
+    from teeter.studies import LACKING, STUDIES, execute_all
 
     store = Store(out / "store")
     outcomes: list[Outcome] = []
     for study in STUDIES.values():
+        store.prepare(study.home.name)  # a folder that cannot be written is an error before any work
         try:
-            outcomes.append(_execute(study, study.demo, store))
-        except (Absent, MissingClient, FetchFailed) as problem:  # the other studies need no such data
+            with _progress(f"{study.name} ({study.demo})", len(study.specs(study.demo))) as finished:
+                outcomes += execute_all([study], study.demo, store, finished)
+        except LACKING as problem:  # the other studies need no such data
             print(f"{study.name} is left out: {' '.join(str(problem).split())}", file=sys.stderr)
     place = write_page(store, out)
     for outcome in outcomes:
@@ -80,7 +79,10 @@ def study_list(as_json: JsonOption = False) -> None:
 
 @study_app.command("run")
 def study_run(
-    name: Annotated[str, typer.Argument(help="A name from `teeter study list`.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Names from `teeter study list`; a paper's (hahn2024, vasudeva2025) is all of it."),
+    ],
     tier: Annotated[str, typer.Option("--tier", help="smoke (seconds), small (minutes) or paper.")] = "small",
     store: StoreOption = DEFAULT_STORE,
     within: Annotated[
@@ -90,27 +92,45 @@ def study_run(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a study, or what is left of it, and judge its claims. Safe to interrupt at any moment."""
+    """Run studies, or what is left of them, and judge their claims. Safe to interrupt at any moment."""
     from teeter.report import claims_table
     from teeter.runs import Store
-    from teeter.studies import find
+    from teeter.studies import chosen, execute_all
 
-    study = find(name)
-    study.specs(tier)  # an unknown tier is an error before any work
+    studies, kept, missing = chosen(names), Store(store), set()
+    label = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
+    wanted = {key for study in studies for key in study.keys(tier)}  # an unknown tier is an error before any work
+    kept.prepare(studies[0].home.name)  # and so is a folder that cannot be written
+
+    def left_out(name: str, problem: Exception) -> None:
+        missing.add(name)
+        print(f"{name} is left out: {' '.join(str(problem).split())}", file=sys.stderr)
+
     start = time.perf_counter()
-    outcome = _execute(study, tier, Store(store), within, workers)
-    seconds = round(time.perf_counter() - start, 3)
-    done, of = len(outcome.provenance), len(study.specs(tier))
+    with _progress(f"{label} ({tier})", len(wanted)) as finished:
+        alone = len({study.home.name for study in studies}) == 1
+        outcomes = execute_all(studies, tier, kept, finished, within, workers, None if alone else left_out)
+    told = {"seconds": round(time.perf_counter() - start, 3)}
     if as_json:
-        claims = [judgement.record() for judgement in outcome.judgements]
-        if done < of:
-            claims = [{**claim, "verdict": f"incomplete: {done} of {of} runs"} for claim in claims]
-        told = {"study": study.name, "tier": tier, "runs": done, "of": of, "seconds": seconds}
-        print_json({**told, "claims": claims})
-    elif done < of:
-        Console().print(f"{done} of {of} runs are done: the same command goes on")
-    else:
-        Console().print(claims_table(outcome))
+        records = [_record(outcome) for outcome in outcomes]
+        print_json({**records[0], **told} if len(studies) == 1 else {"tier": tier, **told, "studies": records})
+        return
+    for outcome in outcomes:
+        done, of = len(outcome.provenance), len(outcome.study.specs(tier))
+        if done == of:
+            Console().print(claims_table(outcome))
+        elif outcome.study.home.name not in missing:
+            name = "" if len(studies) == 1 else f"{outcome.study.name}: "
+            Console().print(f"{name}{done} of {of} runs are done: the same command goes on")
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    """A study's claims, as --json has them; those of half a tier have no verdict."""
+    done, of = len(outcome.provenance), len(outcome.study.specs(outcome.tier))
+    claims = [judgement.record() for judgement in outcome.judgements]
+    if done < of:
+        claims = [{**claim, "verdict": f"incomplete: {done} of {of} runs"} for claim in claims]
+    return {"study": outcome.study.name, "tier": outcome.tier, "runs": done, "of": of, "claims": claims}
 
 
 @study_app.command("pack")
@@ -190,12 +210,6 @@ def cite(
             raise UnknownName("study or paper", name, [*STUDIES, *PAPERS])
         keys = ["teeter", STUDIES[name].paper] if name in STUDIES else [name]
     print("\n\n".join(PAPERS[key].bibtex() for key in keys))
-
-
-def _execute(study: Study, tier: str, store: Store, seconds: float | None = None, workers: int = 1) -> Outcome:
-    store.prepare(study.home.name)  # a folder that cannot be written is an error before any work
-    with _progress(f"{study.name} ({tier})", len(study.specs(tier))) as finished:
-        return study.execute(tier, store, finished, seconds, workers)
 
 
 @contextmanager

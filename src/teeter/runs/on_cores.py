@@ -40,13 +40,16 @@ def on_cores(
     workers: int,
     finished: Callable[[int], None] = lambda count: None,
     seconds: float | None = None,
+    without: Callable[[Exception, Any], Callable[[Any], bool] | None] = lambda problem, piece: None,
 ) -> None:
     """Do `work(piece)` for all pieces, in so many processes; `work` is a function that they can import, and a script
     that calls this has `if __name__ == "__main__":` around what it does.
 
     `finished` is told how many things of all pieces are done. Once `seconds` are over, nothing more is begun. Ctrl-C,
     or an error that the user can mend, interrupts the others, which keep what they keep when they are interrupted; that
-    pieces failed for other reasons is raised once the others are done (see `Failures`).
+    pieces failed for other reasons is raised once the others are done (see `Failures`). `without` is asked first of
+    every problem with a piece: where it answers with a test, nothing is interrupted or raised, and the pieces that are
+    left and pass the test are left out.
     """
     if workers < 1:
         raise InputError(f"work is done by at least one process, got {workers}")
@@ -73,6 +76,10 @@ def on_cores(
                     except BrokenProcessPool:
                         raise
                     except Exception as problem:  # in a RuntimeError, what `_do` makes of it
+                        alike = without(problem, piece)
+                        if alike is not None:
+                            left = [other for other in left if not alike(other)]
+                            continue
                         failures.add(problem, piece, str(problem) if isinstance(problem, RuntimeError) else None)
                     else:
                         done += len(piece)

@@ -1,5 +1,7 @@
 """The experiments of both papers, one file each, by name."""
 
+from collections.abc import Iterable
+
 from teeter.errors import UnknownName
 from teeter.studies.hahn2024 import (
     causal,
@@ -16,6 +18,7 @@ from teeter.studies.hahn2024 import (
     tradeoff,
 )
 from teeter.studies.papers import PAPERS
+from teeter.studies.several import LACKING, execute_all
 from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
 from teeter.studies.vasudeva2025 import (
     cifar10,
@@ -39,7 +42,19 @@ from teeter.studies.vasudeva2025 import (
     variance,
 )
 
-__all__ = ["PAPERS", "STUDIES", "TIERS", "Claim", "Judgement", "Outcome", "Study", "find"]
+__all__ = [
+    "LACKING",
+    "PAPERS",
+    "STUDIES",
+    "TIERS",
+    "Claim",
+    "Judgement",
+    "Outcome",
+    "Study",
+    "chosen",
+    "execute_all",
+    "find",
+]
 
 _ALL = (
     functions,
@@ -82,3 +97,18 @@ def find(name: str) -> Study:
     if name not in STUDIES:
         raise UnknownName("study", name, STUDIES)
     return STUDIES[name]
+
+
+def chosen(names: Iterable[str]) -> list[Study]:
+    """Studies by name, and by the name of their paper all of a paper; none twice.
+
+    >>> [study.name for study in chosen(["hahn2024/long", "hahn2024"])][:2]
+    ['hahn2024/long', 'hahn2024/functions']
+    """
+    papers = list(dict.fromkeys(study.paper for study in STUDIES.values()))
+    found: dict[str, Study] = {}
+    for name in names:
+        if name not in STUDIES and name not in papers:
+            raise UnknownName("study", name, [*STUDIES, *papers])
+        found |= {each.name: each for each in STUDIES.values() if name in (each.name, each.paper)}
+    return list(found.values())

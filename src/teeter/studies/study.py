@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from teeter.errors import UnknownName
 from teeter.measure import Estimate
-from teeter.runs import Store, Together, digest, execute, missing_groups, on_cores, tidy
+from teeter.runs import Store, Together, digest, execute, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,27 +120,10 @@ class Study:
     def keys(self, tier: str) -> list[str]:
         return [digest(self.home.name, self.home.revision, spec) for spec in self.specs(tier)]
 
-    def execute(
-        self,
-        tier: str,
-        store: Store,
-        finished: Callable[[int], None] = lambda count: None,
-        seconds: float | None = None,
-        workers: int = 1,
-    ) -> Outcome:
-        """Run what the tier still lacks, in so many processes, then judge it. Once `seconds` are over, nothing more is
-        begun. More than one process run what `STUDIES` has under the name of its home."""
-        home, specs = self.home, self.specs(tier)
-        if workers == 1:
-            execute(store, home.name, home.revision, home.run, specs, finished, home.together, seconds)
-        else:
-            store.prepare(home.name)
-            groups = missing_groups(store, home.name, self.keys(tier), specs, home.together)
-            there = len(specs) - sum(map(len, groups))
-            finished(there)
-            pieces = [[spec for _, spec in group] for group in groups]
-            work = partial(_execute_here, home.name, store.folder)
-            on_cores(work, pieces, workers, lambda count: finished(there + count), seconds)
+    def execute(self, tier: str, store: Store) -> Outcome:
+        """Run what the tier still lacks, then judge it."""
+        home = self.home
+        execute(store, home.name, home.revision, home.run, self.specs(tier), together=home.together)
         return self.outcome(tier, store)
 
     def outcome(self, tier: str, store: Store) -> Outcome:
@@ -161,11 +142,3 @@ class Study:
             if all(store.has(self.home.name, key) for key in self.keys(tier)):
                 return self.outcome(tier, store)
         return None
-
-
-def _execute_here(name: str, folder: Path, specs: Sequence[Any]) -> None:
-    """Some runs of a study, in a process of their own."""
-    from teeter.studies import find
-
-    study = find(name)
-    execute(Store(folder), study.name, study.revision, study.run, specs, together=study.together)
