@@ -2,10 +2,17 @@
 
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
+import torch
 
+from teeter import cli
 from teeter.memory import keep_freed_memory
+from teeter.runs import on_cores
+
+resource = pytest.importorskip("resource")
 
 MEBIBYTES, TIMES = 64, 20
 ASKED = f"""
@@ -47,3 +54,28 @@ def test_so_are_other_c_libraries(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr("teeter.memory.ctypes.CDLL", lambda name: object())
     assert not keep_freed_memory()
+
+
+def test_the_command_line_asks_for_it(monkeypatch):
+    asked = []
+    monkeypatch.setitem(cli.main.__globals__, "keep_freed_memory", lambda: asked.append(True))
+    monkeypatch.setattr(sys, "argv", ["teeter", "--version"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert asked
+
+
+def take(folder: Path, piece: list[int]) -> None:
+    """What a worker asks its system for, as `pages` has it."""
+    for _ in range(10):
+        torch.ones(MEBIBYTES << 18)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(TIMES):
+        torch.ones(MEBIBYTES << 18)
+    (folder / "pages").write_text(str((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / TIMES))
+
+
+def test_workers_ask_for_it(tmp_path):
+    kept = pages("kept")  # or this is skipped
+    on_cores(partial(take, tmp_path), [[1]], 1)
+    assert float((tmp_path / "pages").read_text()) < kept + 0.1 * pages("as it is")

@@ -124,3 +124,9 @@ def test_what_is_claimed_of_processors():
     assert all(run[name] >= claim for name, claim in script["CLAIMS"].items())
     told = [f"{run[f'{what}_{way}']:.1f}x" for what in ("attention", "memory") for way in ("forward", "step")]
     assert "{} and {}, {} and {}.".format(*told) in script["__doc__"]
+    assert "+" not in run["provenance"]["commit"]
+    page = " ".join((ROOT / "CHANGELOG.md").read_text().split())
+    assert "{} times as fast forward, {} times in training. On a GPU".format(*(each[:-1] for each in told[:2])) in page
+    assert (
+        "{} times as fast forward, {} times in training, of ViT-small".format(*(each[:-1] for each in told[2:])) in page
+    )

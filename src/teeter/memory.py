@@ -16,8 +16,9 @@ def keep_freed_memory() -> bool:
 
     glibc gives large blocks back to the system at once and asks for them anew, page by page, at the next layer of the
     next step: on two cores a vision transformer answers twice as fast without that (benchmarks/processor.py). Other C
-    libraries are left as they are. The process keeps what it has needed until it ends (of the topmost free memory 2 GiB
-    at most), which is why this is for programs of our own, and not for whoever imports teeter.
+    libraries are left as they are. The process keeps what it has needed until it ends, and that can come to more than
+    it ever needed at once, since a block does not always fit where others were: so this is for programs of our own, and
+    not for whoever imports teeter.
     """
     if not sys.platform.startswith("linux"):
         return False

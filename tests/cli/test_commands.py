@@ -110,7 +110,7 @@ def test_a_study_in_slices_and_packed(teeter, tmp_path):
     assert "5 reproduced" in teeter("study", "show", "hahn2024/functions", "--store", "here")[1]
 
 
-def test_several_studies_at_once(teeter, monkeypatch, tmp_path):
+def test_several_studies_at_once(teeter):
     names = ("hahn2024/functions", "vasudeva2025/synthetic-tables")
     how = ("study", "run", *names, "--tier", "smoke", "--store", "here")
     code, out, _ = teeter(*how, "--seconds", "0")
@@ -128,12 +128,31 @@ def test_several_studies_at_once(teeter, monkeypatch, tmp_path):
 
 def test_all_of_a_paper_but_what_has_no_data_here(teeter, monkeypatch, tmp_path):
     monkeypatch.setenv("TEETER_DATA", str(tmp_path))
-    few = {each.name: each for each in map(STUDIES.get, ("vasudeva2025/language", "vasudeva2025/synthetic-tables"))}
+    few = {name: STUDIES[name] for name in ("vasudeva2025/language", "vasudeva2025/synthetic-tables")}
     monkeypatch.setattr("teeter.studies.STUDIES", few)
-    code, out, err = teeter("study", "run", "vasudeva2025", "--tier", "small", "--store", "here")
+    order = ("study", "run", "vasudeva2025", "--tier", "small", "--store", "here")
+    code, out, err = teeter(*order)
     assert code == 0
     assert "vasudeva2025/language is left out: mrpc is in no package registry" in err
     assert "vasudeva2025/synthetic-tables (small)" in out and "language" not in out
+    without, other = json.loads(teeter(*order, "--json")[1])["studies"]
+    assert without["runs"] == 0 and without["left_out"].startswith("mrpc is in no package registry")
+    assert other["runs"] == other["of"] and "left_out" not in other
+
+
+def test_nothing_but_studies_without_data(teeter, monkeypatch, tmp_path):
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    order = ("study", "run", "vasudeva2025/svhn", "--tier", "paper", "--store", "here")
+    code, out, err = teeter(*order)
+    assert (code, out) == (2, "") and "SVHN is in no package registry" in err.splitlines()[-1]
+    code, out, err = teeter(*order, "vasudeva2025/imagenet")
+    assert (code, out) == (2, "")
+    assert [line.partition(": ")[0] for line in err.splitlines() if "left out" in line or "teeter:" in line] == [
+        "vasudeva2025/svhn is left out",
+        "vasudeva2025/imagenet is left out",
+        "teeter",
+    ]
 
 
 def test_half_a_tier_has_no_verdicts(teeter):
@@ -318,13 +337,14 @@ def test_runs_that_fail_are_one_line_and_the_others_are_kept(teeter, monkeypatch
     monkeypatch.setitem(STUDIES, study.name, dataclasses.replace(study, run=run))
     order = ("study", "run", study.name, "--tier", "smoke", "--store", "here")
     with pytest.warns(RuntimeWarning, match="n=2.* failed: RuntimeError: lightning$"):
-        code, _, err = teeter(*order)
+        code, out, err = teeter(*order)
     failed = sum(spec.n == 2 for spec in study.specs("smoke"))
+    assert out == f"{40 - failed} of 40 runs are done: the same command goes on\n"
     words = f"teeter: {failed} of {len(study.specs('smoke'))} groups of runs failed, the first with "
     assert code == 2 and err.splitlines()[-1].startswith(f"{words}RuntimeError: lightning; what did not is kept")
     monkeypatch.setenv("TEETER_TRACEBACK", "1")
     with pytest.raises(RunsFailed), pytest.warns(RuntimeWarning, match="lightning"):
         teeter(*order)
     monkeypatch.setitem(STUDIES, study.name, study)
-    code, out, _ = teeter(*order, "--json")
-    assert code == 0 and json.loads(out)["runs"] == len(study.specs("smoke"))
+    code, out, _ = teeter(*order, "--json")  # behind what the one before had said
+    assert code == 0 and json.loads(out[out.index("{") :])["runs"] == len(study.specs("smoke"))

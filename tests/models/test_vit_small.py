@@ -211,12 +211,13 @@ def test_the_two_rates_are_two():
     assert not [part for part in ViTSmall(layers=1).modules() if isinstance(part, torch.nn.Dropout)]
 
 
-def test_dropout_reaches_the_attention_itself():
-    for attention in ("softmax", "relu"):
-        part = LocalityAttention(**SIZES, attention=attention, dropout=0.5)
-        x = drawn(2, 5, 8).float()
-        assert not torch.equal(part(x), part(x))
-        assert torch.equal(part.eval()(x), part(x))
+@kinds
+@pytest.mark.parametrize("dim_head", [4, 8])
+def test_dropout_reaches_the_attention_itself(attention, dim_head):
+    part = LocalityAttention(**{**SIZES, "dim_head": dim_head}, attention=attention, dropout=0.5)
+    x = drawn(2, 5, 8).float()
+    assert not torch.equal(part(x), part(x))
+    assert torch.equal(part.eval()(x), part(x))
 
 
 def test_bad_input():

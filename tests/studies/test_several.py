@@ -5,11 +5,10 @@ import dataclasses
 import pytest
 
 from teeter.data.own import Absent
-from teeter.errors import UnknownName
+from teeter.errors import RunsFailed, UnknownName
 from teeter.runs import Store
-from teeter.studies import STUDIES, chosen, execute_all
-from teeter.studies.several import _side_by_side
-from teeter.studies.vasudeva2025 import grokking, language
+from teeter.studies import STUDIES, Study, chosen, execute_all
+from teeter.studies.vasudeva2025 import cifar10, grokking, language, svhn
 
 FUNCTIONS, TABLES = STUDIES["hahn2024/functions"], STUDIES["vasudeva2025/synthetic-tables"]
 BOTH = pytest.mark.parametrize("workers", [1, 2])
@@ -39,6 +38,7 @@ def test_as_each_by_itself(workers, tmp_path):
     assert [each.judgements for each in both] == [each.judgements for each in alone]
     assert told[-1] == len(FUNCTIONS.specs("smoke")) + len(TABLES.specs("smoke"))
     assert told == sorted(told)
+    assert told[0] == 1  # what is there counts at once
 
 
 def test_what_two_look_at_is_made_once(tmp_path):
@@ -70,13 +70,52 @@ def test_without_its_data_a_study_is_left_out(workers, monkeypatch, tmp_path):
         execute_all([lacking, TABLES], "smoke", Store(tmp_path), workers=workers)
 
 
+@BOTH
+@pytest.mark.parametrize("first", [True, False])
+def test_others_of_its_home_are_not(first, workers, monkeypatch, tmp_path):
+    """Runs on SVHN, which no registry has, are kept beside those on CIFAR-10."""
+    monkeypatch.setenv("TEETER_DATA", str(tmp_path))
+    few = {"smoke": cifar10.SMOKE[:2]}
+    with_svhn = {"smoke": [*svhn.PAPER[:2], cifar10.SMOKE[0], cifar10.SMOKE[2]]}
+    without = dataclasses.replace(cifar10.STUDY, tiers=few)
+    lacking = dataclasses.replace(svhn.STUDY, tiers=with_svhn, shares=cifar10.STUDY)
+    told: list[str] = []
+    execute_all(
+        [lacking, without] if first else [without, lacking],
+        "smoke",
+        Store(tmp_path),
+        workers=workers,
+        left_out=lambda name, problem: told.append(name),
+    )
+    assert told == [svhn.STUDY.name]
+    assert len(without.outcome("smoke", Store(tmp_path)).provenance) == 2
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_runs_that_fail_do_not_end_other_studies(first, tmp_path):
+    def run(spec):
+        if spec.n == 2:
+            raise ZeroDivisionError("oops")
+        return FUNCTIONS.run(spec)
+
+    broken = dataclasses.replace(FUNCTIONS, run=run)
+    both = [broken, TABLES] if first else [TABLES, broken]
+    words = r"of 47 groups of runs failed, the first with ZeroDivisionError: oops"
+    with pytest.raises(RunsFailed, match=words), pytest.warns(RuntimeWarning, match="hahn2024/functions: .*n=2"):
+        execute_all(both, "smoke", Store(tmp_path))
+    assert len(TABLES.outcome("smoke", Store(tmp_path)).provenance) == 7
+    failed = sum(spec.n == 2 for spec in FUNCTIONS.specs("smoke"))
+    assert len(FUNCTIONS.outcome("smoke", Store(tmp_path)).provenance) == 40 - failed > 0
+
+
 def test_of_all_studies_in_turn(monkeypatch, tmp_path):
     """A stack of many runs is one piece."""
     seen = []
     monkeypatch.setattr("teeter.studies.several.on_cores", lambda work, pieces, *more: seen.extend(pieces))
-    given = [(grokking.STUDY, grokking.SMALL), (FUNCTIONS, FUNCTIONS.specs("smoke")[:4])]
-    _side_by_side(given, Store(tmp_path), lambda count: None, workers=3, seconds=None, left_out=None)
-    names = [piece[0][0].partition("/")[2] for piece in seen]
+    monkeypatch.setattr(Study, "outcome", lambda *given: None)
+    few = dataclasses.replace(FUNCTIONS, tiers={"small": FUNCTIONS.specs("smoke")[:4]})
+    execute_all([grokking.STUDY, few], "small", Store(tmp_path), workers=3)
+    names = [piece[0].home.partition("/")[2] for piece in seen]
     assert names == ["grokking", "functions", "grokking", "functions", "functions", "functions"]
     assert [len(piece) for piece in seen] == [4, 1, 4, 1, 1, 1]
 

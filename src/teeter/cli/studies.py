@@ -93,44 +93,55 @@ def study_run(
     as_json: JsonOption = False,
 ) -> None:
     """Run studies, or what is left of them, and judge their claims. Safe to interrupt at any moment."""
+    from teeter.errors import RunsFailed
     from teeter.report import claims_table
     from teeter.runs import Store
     from teeter.studies import chosen, execute_all
 
-    studies, kept, missing = chosen(names), Store(store), set()
-    label = studies[0].name if len(studies) == 1 else f"{len(studies)} studies"
+    studies, kept, missing = chosen(names), Store(store), {}
+    one = studies[0] if len(studies) == 1 else None
     wanted = {key for study in studies for key in study.keys(tier)}  # an unknown tier is an error before any work
     kept.prepare(studies[0].home.name)  # and so is a folder that cannot be written
 
     def left_out(name: str, problem: Exception) -> None:
-        missing.add(name)
+        missing[name] = problem
         print(f"{name} is left out: {' '.join(str(problem).split())}", file=sys.stderr)
 
-    start = time.perf_counter()
-    with _progress(f"{label} ({tier})", len(wanted)) as finished:
-        alone = len({study.home.name for study in studies}) == 1
-        outcomes = execute_all(studies, tier, kept, finished, within, workers, None if alone else left_out)
-    told = {"seconds": round(time.perf_counter() - start, 3)}
+    start, failed = time.perf_counter(), None
+    with _progress(f"{one.name if one else f'{len(studies)} studies'} ({tier})", len(wanted)) as finished:
+        try:
+            execute_all(studies, tier, kept, finished, within, workers, None if one else left_out)
+        except RunsFailed as problem:  # what did not fail is shown all the same
+            failed = problem
+    seconds = round(time.perf_counter() - start, 3)
+    outcomes = [study.outcome(tier, kept) for study in studies]
     if as_json:
-        records = [_record(outcome) for outcome in outcomes]
-        print_json({**records[0], **told} if len(studies) == 1 else {"tier": tier, **told, "studies": records})
-        return
+        records = [_record(outcome, missing.get(outcome.study.name)) for outcome in outcomes]
+        told = {"seconds": seconds}
+        print_json({**records[0], **told} if one else {"tier": tier, **told, "studies": records})
     for outcome in outcomes:
         done, of = len(outcome.provenance), len(outcome.study.specs(tier))
+        if as_json or outcome.study.name in missing:
+            continue
         if done == of:
             Console().print(claims_table(outcome))
-        elif outcome.study.home.name not in missing:
-            name = "" if len(studies) == 1 else f"{outcome.study.name}: "
+        else:
+            name = "" if one else f"{outcome.study.name}: "
             Console().print(f"{name}{done} of {of} runs are done: the same command goes on")
+    if failed is not None:
+        raise failed
+    if len(missing) == len(studies):
+        raise next(iter(missing.values()))
 
 
-def _record(outcome: Outcome) -> dict[str, Any]:
+def _record(outcome: Outcome, missing: Exception | None) -> dict[str, Any]:
     """A study's claims, as --json has them; those of half a tier have no verdict."""
     done, of = len(outcome.provenance), len(outcome.study.specs(outcome.tier))
     claims = [judgement.record() for judgement in outcome.judgements]
     if done < of:
         claims = [{**claim, "verdict": f"incomplete: {done} of {of} runs"} for claim in claims]
-    return {"study": outcome.study.name, "tier": outcome.tier, "runs": done, "of": of, "claims": claims}
+    why = {} if missing is None else {"left_out": " ".join(str(missing).split())}
+    return {"study": outcome.study.name, "tier": outcome.tier, "runs": done, "of": of, **why, "claims": claims}
 
 
 @study_app.command("pack")

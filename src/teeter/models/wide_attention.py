@@ -6,8 +6,9 @@ With queries Q z, keys K z and values V z of an input z, and O for what is done 
 
 So every head may ask the input itself, by K^T Q in the place of Q, and gather from it, by O V in the place of O. Both
 are matrices of dim x dim: where a head has at least dim features, as V's vision transformers have, that is half of the
-linear maps, and three times as few numbers are written and read. All heads then ask one and the same source, which
-makes few large products of many small ones. It is the same function; only rounding differs.
+linear maps, and one tensor in the place of queries, keys and values, against which the scores are written out. All
+heads then ask one and the same source, which makes few large products of many small ones. It is the same function; only
+rounding differs.
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ __all__ = ["is_wide", "wide_attention"]
 _ALIGNED = 8  # tokens: the tensor cores of a GPU take matrices whose rows begin at multiples of 16 bytes
 
 
-def is_wide(qkv: nn.Linear, heads: int) -> bool:
-    """Whether each of the heads whose queries, keys and values this map makes has as many features as it is given.
+def is_wide(qkv: nn.Module, out: nn.Module, heads: int) -> bool:
+    """Whether each of the heads whose queries, keys and values `qkv` makes has as many features as it is given, and
+    nobody is there who would notice that the two maps are read and never called: no hook, nothing in their place.
 
-    >>> is_wide(nn.Linear(8, 3 * 2 * 8), heads=2), is_wide(nn.Linear(8, 3 * 2 * 4), heads=2)
-    (True, False)
+    >>> out = nn.Linear(16, 8)
+    >>> [is_wide(nn.Linear(8, 3 * width, bias=False), out, heads=2) for width in (16, 8)]
+    [True, False]
     """
-    return qkv.out_features >= 3 * heads * qkv.in_features
+    maps = (qkv, out)
+    if not all(type(each) is nn.Linear and not (each._forward_hooks or each._forward_pre_hooks) for each in maps):
+        return False
+    assert isinstance(qkv, nn.Linear)
+    return qkv.bias is None and qkv.out_features >= 3 * heads * qkv.in_features
 
 
 def wide_attention(
@@ -60,7 +67,7 @@ def wide_attention(
     query, key, value = qkv.weight.unflatten(0, (3, heads, -1))  # (heads, features, dim) each
     asks = (query.mT @ key * scale).transpose(0, 1).flatten(1)  # (dim, heads dim)
     reads = (value.mT @ out.weight.unflatten(1, (heads, -1)).permute(1, 2, 0)).flatten(0, 1)  # (heads dim, dim)
-    scores = ((z @ asks).view(batch, -1, dim) @ z.mT).view(batch, n + more, heads, n + more)
+    scores = ((z @ asks).view(batch, (n + more) * heads, dim) @ z.mT).view(batch, n + more, heads, n + more)
     if mask is not None:
         scores += mask.to(scores.dtype).unsqueeze(1)
     weights = F.dropout(scores.relu() if relu else scores.softmax(-1), dropout, training=dropout > 0)

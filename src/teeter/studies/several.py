@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -11,14 +12,28 @@ from typing import Any
 
 from teeter.data import FetchFailed, MissingClient
 from teeter.data.own import Absent
-from teeter.runs import Store, digest, execute, missing_groups, on_cores
+from teeter.runs import Failures, Store, digest, execute, missing_groups, on_cores
 from teeter.studies.study import Outcome, Study
 
 __all__ = ["LACKING", "execute_all"]
 
 LACKING = (Absent, MissingClient, FetchFailed)  # data that a study needs, and others do not
 LeftOut = Callable[[str, Exception], object]
-Piece = Sequence[tuple[str, Any]]  # runs that are made together: under whose name they are kept, and their specs
+
+
+@dataclass(frozen=True)
+class Item:
+    """A run to be made: under whose name it is kept, and which studies look at it."""
+
+    home: str
+    spec: Any
+    wanted_by: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.home}: {self.spec}"
+
+
+Piece = Sequence[Item]  # those made together
 
 
 def execute_all(
@@ -32,10 +47,10 @@ def execute_all(
 ) -> list[Outcome]:
     """Run what the tier of these studies still lacks, in so many processes, then judge each.
 
-    One process makes them study by study; several take from all studies in turn, so that unlike work shares a device.
-    Once `seconds` are over, nothing more is begun. `left_out` is told of each study (under the name of its home) whose
-    data cannot be had, and the others go on; without it, that is an error. More than one process run what `STUDIES` has
-    under the name of a study's home.
+    One process makes them one home after the other; several take from all in turn, so that unlike work shares a device.
+    Once `seconds` are over, nothing more is begun. `left_out` is told of each study whose data cannot be had, of which
+    nothing more is made but what others want too; without it, that is an error. That runs failed for other reasons is
+    raised once all else is done. More than one process run what `STUDIES` has under the name of a study's home.
 
     >>> import tempfile
     >>> from teeter.studies import STUDIES
@@ -43,84 +58,84 @@ def execute_all(
     >>> [len(outcome.provenance) for outcome in execute_all(both, "smoke", Store(tempfile.mkdtemp()))]
     [40, 7]
     """
-    wanted: dict[str, tuple[Study, dict[Any, None]]] = {}
-    for study in studies:
-        wanted.setdefault(study.home.name, (study.home, {}))[1].update(dict.fromkeys(study.specs(tier)))
-    for name in wanted:
+    homes = {study.home.name: study.home for study in studies}
+    for name in homes:
         store.prepare(name)
-    given = [(home, list(specs)) for home, specs in wanted.values()]
-    (_one_by_one if workers == 1 else partial(_side_by_side, workers=workers))(
-        given, store, finished, seconds=seconds, left_out=left_out
-    )
-    return [study.outcome(tier, store) for study in studies]
-
-
-def _one_by_one(
-    given: Sequence[tuple[Study, list[Any]]],
-    store: Store,
-    finished: Callable[[int], None],
-    *,
-    seconds: float | None,
-    left_out: LeftOut | None,
-) -> None:
-    begin, done = time.perf_counter(), 0
-    for home, specs in given:
-        left = None if seconds is None else max(seconds - (time.perf_counter() - begin), 0.0)
-        try:
-            execute(
-                store,
-                home.name,
-                home.revision,
-                home.run,
-                specs,
-                lambda count, before=done: finished(before + count),
-                home.together,
-                left,
-            )
-        except LACKING as problem:
-            if left_out is None:
-                raise
-            left_out(home.name, problem)
-        done += sum(store.has(home.name, digest(home.name, home.revision, spec)) for spec in specs)
-
-
-def _side_by_side(
-    given: Sequence[tuple[Study, list[Any]]],
-    store: Store,
-    finished: Callable[[int], None],
-    *,
-    workers: int,
-    seconds: float | None,
-    left_out: LeftOut | None,
-) -> None:
-    lists: list[list[Piece]] = []
-    for home, specs in given:
-        keys = [digest(home.name, home.revision, spec) for spec in specs]
-        groups = missing_groups(store, home.name, keys, specs, home.together)
-        lists.append([[(home.name, spec) for _, spec in group] for group in groups])
-    in_turn = [piece for piece in chain.from_iterable(zip_longest(*lists)) if piece is not None]
-    told: set[str] = set()
-    there = sum(len(specs) for _, specs in given) - sum(map(len, in_turn))
+    wanted = {name: _wanted(name, studies, tier) for name in homes}
+    lists = [_pieces(home, wanted[name], store) for name, home in homes.items()]
+    there = sum(map(len, wanted.values())) - sum(len(piece) for pieces in lists for piece in pieces)
     finished(there)
+    lacking: set[str] = set()
 
     def without(problem: Exception, piece: Piece) -> Callable[[Piece], bool] | None:
         if left_out is None or not isinstance(problem, LACKING):
             return None
-        name = piece[0][0]
-        if name not in told:  # others of it may have been under way
-            left_out(name, problem)
-        told.add(name)
-        return lambda other: other[0][0] == name
+        for name in dict.fromkeys(name for item in piece for name in item.wanted_by):
+            if name not in lacking:
+                lacking.add(name)
+                left_out(name, problem)
+        return lambda other: all(lacking.issuperset(item.wanted_by) for item in other)
 
-    on_cores(
-        partial(_execute_here, store.folder), in_turn, workers, lambda count: finished(there + count), seconds, without
-    )
+    def told(count: int) -> None:
+        finished(there + count)
+
+    if workers == 1:
+        _one_by_one(partial(_execute, homes, store), list(chain(*lists)), told, seconds, without)
+    else:
+        in_turn = [piece for piece in chain.from_iterable(zip_longest(*lists)) if piece is not None]
+        on_cores(partial(_execute_here, store.folder), in_turn, workers, told, seconds, without)
+    return [study.outcome(tier, store) for study in studies]
+
+
+def _wanted(home: str, studies: Sequence[Study], tier: str) -> dict[Any, tuple[str, ...]]:
+    """The specs of a home that these studies look at, and for each which do."""
+    found: dict[Any, tuple[str, ...]] = {}
+    for study in studies:
+        if study.home.name == home:
+            found |= {spec: (*found.get(spec, ()), study.name) for spec in study.specs(tier)}
+    return found
+
+
+def _pieces(home: Study, wanted: Mapping[Any, tuple[str, ...]], store: Store) -> list[Piece]:
+    """Those that are not in the store."""
+    keys = [digest(home.name, home.revision, spec) for spec in wanted]
+    groups = missing_groups(store, home.name, keys, list(wanted), home.together)
+    return [[Item(home.name, spec, wanted[spec]) for _, spec in group] for group in groups]
+
+
+def _one_by_one(
+    work: Callable[[Piece], object],
+    pieces: Sequence[Piece],
+    finished: Callable[[int], None],
+    seconds: float | None,
+    without: Callable[[Exception, Piece], Callable[[Piece], bool] | None],
+) -> None:
+    """What `on_cores` does, in this process."""
+    begin, done, left = time.perf_counter(), 0, list(pieces)
+    failures = Failures(len(left))
+    while left and (seconds is None or time.perf_counter() - begin <= seconds):
+        piece = left.pop(0)
+        try:
+            work(piece)
+        except Exception as problem:
+            alike = without(problem, piece)
+            if alike is None:
+                failures.add(problem, piece)
+            else:
+                left = [other for other in left if not alike(other)]
+        else:
+            done += len(piece)
+            finished(done)
+    failures.tell()
+
+
+def _execute(homes: Mapping[str, Study], store: Store, piece: Piece) -> None:
+    home = homes[piece[0].home]
+    execute(store, home.name, home.revision, home.run, [item.spec for item in piece], together=home.together)
 
 
 def _execute_here(folder: Path, piece: Piece) -> None:
-    """Some runs of a study, in a process of their own."""
-    from teeter.studies import find
+    """In a process of its own."""
+    from teeter.studies import STUDIES
 
-    study = find(piece[0][0])
-    specs = [spec for _, spec in piece]
-    execute(Store(folder), study.name, study.revision, study.run, specs, together=study.together)
+    _execute(STUDIES, Store(folder), piece)
