@@ -44,9 +44,9 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
             for level in LEVELS:
                 row = dict(about="noise", noise="patch", sigma2=level * SETTINGS[data].sigma2)
                 rows.append({**own, **row, "sensitivity": min(s * level ** kind["power"], 1.0)})
-            rows.append(
-                {**own, "about": "noise", "noise": "whole", "sigma2": 0.025, "sensitivity": kind["whole"] * factor}
-            )
+            for sigma2, whole in ((0.025, kind["whole"]), (0.025**2, kind.get("quiet", kind["whole"]))):
+                row = dict(about="noise", noise="whole", sigma2=sigma2, sensitivity=whole * factor)
+                rows.append({**own, **row})
             scattered = dict(about="noise", noise="scattered", sigma2=SETTINGS[data].sigma2 ** 2)
             rows.append({**own, **scattered, "sensitivity": kind.get("scattered", kind["sensitivity"]) * factor})
             for rho, times in ((0.005, 1), (0.05, kind.get("louder", 1))):
@@ -156,7 +156,10 @@ def test_random_noise():
     kinds = [dict(model=model, sensitivity=patch[model], whole=whole[model]) for model in patch]
     assert set(verdicts(random_noise, made(kinds))) == {"reproduced"}
     same = [dict(model=model, sensitivity=patch[model], whole=patch[model]) for model in patch]
-    assert verdicts(random_noise, made(same))[4:] == ["not reproduced", "reproduced", "not reproduced"]
+    assert verdicts(random_noise, made(same))[6:] == [*["not reproduced"] * 2, "reproduced", "not reproduced"]
+    loud = [dict(model=model, sensitivity=patch[model], whole=0.5, quiet=whole[model]) for model in patch]
+    as_released = ["not reproduced", "reproduced", "reproduced"]
+    assert verdicts(random_noise, made(loud)) == [*as_released, *as_released, *["reproduced"] * 4]  # no ratio can tell
     assert set(verdicts(random_noise, made(kinds, seeds=1))) == {"undecided"}
     assert set(verdicts(random_noise, made(kinds, "digits"))) == {"not run at this tier"}
 

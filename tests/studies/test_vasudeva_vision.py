@@ -132,7 +132,7 @@ def test_the_released_penalty_is_the_mixed_loss():
 def test_rows_of_a_run_and_the_same_again():
     rows = vision.run(QUICK)
     kinds = [row["about"] for row in rows]
-    assert [kinds.count(each) for each in ("epoch", "fate", "noise", "weights", "corruption")] == [3, 1, 8, 2, 0]
+    assert [kinds.count(each) for each in ("epoch", "fate", "noise", "weights", "corruption")] == [3, 1, 9, 2, 0]
     assert [row["epoch"] for row in rows[:3]] == [0, 1, 2]
     assert rows[2]["step"] == 2 * 120 // 4  # few images, small batches
     for row in rows[:3]:
@@ -140,8 +140,13 @@ def test_rows_of_a_run_and_the_same_again():
         assert {"train_accuracy", "train_loss", "test_accuracy", "test_loss"} <= set(row)
     assert rows[2]["train_loss"] < rows[0]["train_loss"]
     assert rows[3] == {"about": "fate", "fate": "done"}
-    noises = [(row["noise"], row["sigma2"]) for row in rows[4:12]]
-    assert noises == [*(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)), ("scattered", 1.0), ("whole", 0.025)]
+    noises = [(row["noise"], row["sigma2"]) for row in rows[4:13]]
+    assert noises == [
+        *(("patch", v) for v in (0.25, 0.5, 1, 2, 4, 8)),
+        ("scattered", 1.0),
+        ("whole", 0.025),
+        ("whole", 0.025**2),
+    ]
     assert [row["rho"] for row in rows[-2:]] == [0.005, 0.05]
     assert rows[-1]["shop"] > rows[-2]["shop"] > 0 and 1 >= rows[-1]["shpred"] >= rows[-2]["shpred"] >= 0
     assert rows[0]["frequent"] == pytest.approx(0.1, abs=0.05)

@@ -96,15 +96,15 @@ def noises(
     whole: float | None = None,
     replaced: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has it:
-    scattered, and multiplied by the variance in place of its root. Where patches are `replaced`, also noise in place of
-    a patch, and in place of it that of another image."""
+    """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has them:
+    scattered for a patch, and either multiplied by the variance in place of its root. Where patches are `replaced`,
+    also noise in place of a patch, and in place of it that of another image."""
     kinds: list[tuple[str, float, Perturbation]] = [
         *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in levels),
         ("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)),
     ]
     if whole is not None:
-        kinds.append(("whole", whole, InputNoise(whole)))
+        kinds += [("whole", variance, InputNoise(variance)) for variance in (whole, whole**2)]
     if replaced:
         kinds.append(("replaced", sigma2, PatchReplace(patch, sigma2=sigma2)))
         kinds.append(("exchanged", 0.0, PatchReplace(patch, source=x)))
