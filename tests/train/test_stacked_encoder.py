@@ -15,6 +15,9 @@ SHAPES = [
     dict(layers=2, positions="concatenate", width=12),
     dict(layers=2, dim=2),  # a table of sums
     dict(layers=3, dim=4, norm="pre", heads=4, width=3),
+    dict(layers=1, read="mean"),
+    dict(layers=2, read="mean", norm="pre", heads=4),
+    dict(layers=3, dim=2, read="mean"),
 ]
 
 

@@ -11,13 +11,18 @@ torch's encoder makes its layers as copies of one, so H's runs all began with eq
 
 from __future__ import annotations
 
+from typing import Literal
+
 from torch import Tensor, nn
 
+from teeter.errors import InputError
 from teeter.models.block import Block, Norm, copy_first
 from teeter.models.embedding import Positions, SequenceEmbedding, token_numbers
 from teeter.models.sizes import check_sizes
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "Read"]
+
+Read = Literal["last", "mean"]
 
 
 class Encoder(nn.Module):
@@ -49,9 +54,13 @@ class Encoder(nn.Module):
         positions: Positions = "sum",
         norm: Norm = "post",
         same_start: bool = True,
+        read: Read = "last",
     ) -> None:
         super().__init__()
         check_sizes(layers=layers)
+        if read not in ("last", "mean"):
+            raise InputError(f"the answer is read at the 'last' position or at the 'mean' of all, got '{read}'")
+        self.read: Read = read
         self.embedding = SequenceEmbedding(vocabulary=2, length=length, dim=dim, positions=positions)
         self.layers = nn.ModuleList(Block(dim, heads, dim if width is None else width, norm) for _ in range(layers))
         if same_start:
@@ -63,4 +72,6 @@ class Encoder(nn.Module):
         x = self.embedding(token_numbers(bits))
         for layer in self.layers:
             x = layer(x, causal=self.causal)
+        if self.read == "mean" and not all_positions:
+            return self.head(self.norm(x).mean(1)).squeeze(-1)
         return self.head(self.norm(x if all_positions else x[:, -1])).squeeze(-1)

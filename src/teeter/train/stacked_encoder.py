@@ -7,7 +7,7 @@ weights and inputs, and so are the gradients. The savings, none of which is an a
   scores and values (through the output matrix) are tables of these; a batch only picks from them. What the first
   attention gives is then one product of its weights, (batch n) x (2n heads), with the table of values; or, for long
   inputs of short vectors, a quotient of two products with the table of e^scores (`_long_first_layer`).
-- Only the last position is read out, so the last layer has one query. Its score with position j is
+- Where only the last position is read out, the last layer has one query. Its score with position j is
   q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
 - A bias of keys adds the same to all scores of a query, which softmax does not see.
 
@@ -50,6 +50,7 @@ def serves(model: nn.Module) -> bool:
             width=block.up.out_features,
             positions=cast(Any, model.embedding.positions),
             norm="pre" if block.pre else "post",
+            read=model.read,
         )
     except (AttributeError, TypeError, InputError):
         return False
@@ -70,8 +71,9 @@ _OWN = {"training", "_parameters", "_buffers", "_modules"}  # compared by their 
 
 
 def unseen(model: nn.Module) -> set[str]:
-    """The weights that the answer does not depend on, and of which only rounding could tell."""
-    return {f"layers.{len(cast(Encoder, model).layers) - 1}.attention.key.bias"}
+    """The weights that the answer does not depend on, of which rounding tells the model, and not the program below."""
+    model = cast(Encoder, model)
+    return {f"layers.{len(model.layers) - 1}.attention.key.bias"} if model.read == "last" else set()
 
 
 def check_bits(model: nn.Module, bits: Tensor) -> None:
@@ -91,20 +93,22 @@ def stacked_encoder(model: nn.Module, weights: Weights, bits: Tensor) -> Tensor:
     model = cast(Encoder, model)
     table = _table(model, weights, bits.shape[-1])
     shape = cast(Block, model.layers[0])
-    heads, norm, last = shape.attention.heads, "pre" if shape.pre else "post", len(model.layers) - 1
-    if last == 0:
-        x = _pick(table, bits)
-        x = _last_layer(_part(weights, "layers.0."), x, heads, norm)
-    else:
-        first, n, dim = _part(weights, "layers.0."), bits.shape[-1], table.shape[-1]
+    heads, norm, is_mean = shape.attention.heads, "pre" if shape.pre else "post", model.read == "mean"
+    layers = [_part(weights, f"layers.{i}.") for i in range(len(model.layers))]
+    last = None if is_mean else layers.pop()  # which needs one position alone
+    if layers:
+        n, dim = bits.shape[-1], table.shape[-1]
         is_long = 2 * n * heads >= 4 * dim + 2 * n  # as H's long inputs of dimension 4 are
-        x = (_long_first_layer if is_long else _first_layer)(first, table, bits, heads, norm, model.causal)
-        for i in range(1, last):
-            x = _layer(_part(weights, f"layers.{i}."), x, heads, norm, model.causal)
-        x = _last_layer(_part(weights, f"layers.{last}."), x, heads, norm)
+        x = (_long_first_layer if is_long else _first_layer)(layers[0], table, bits, heads, norm, model.causal)
+    else:
+        x = _pick(table, bits)
+    for each in layers[1:]:
+        x = _layer(each, x, heads, norm, model.causal)
+    if last is not None:
+        x = _last_layer(last, x, heads, norm)
     if norm == "pre":
         x = _normed(x, weights, "norm")
-    return _linear(x, weights, "head").squeeze(-1)
+    return _linear(x.mean(2) if is_mean else x, weights, "head").squeeze(-1)
 
 
 def _part(weights: Weights, prefix: str) -> Weights:
