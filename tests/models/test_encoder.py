@@ -177,3 +177,20 @@ def test_blowup_norm_and_sharpness():
 def test_bad_input(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_mean_of_all_positions(norm):
+    torch.manual_seed(0)
+    model = shuffled(Encoder(**SMALL, norm=norm, read="mean"))
+    bits = cube.points(6)
+    x = model.embedding((bits < 0).long())
+    for layer in model.layers:
+        x = layer(x)
+    expected = model.head(model.norm(x).mean(1))[:, 0]
+    assert torch.allclose(model(bits), expected, rtol=0, atol=1e-12)
+    assert torch.allclose(
+        model(bits), model(bits, all_positions=True).mean(1), rtol=0, atol=1e-12
+    )  # the head is linear
+    with pytest.raises(InputError, match="'last' position or at the 'mean' of all, got 'first'"):
+        Encoder(read="first")

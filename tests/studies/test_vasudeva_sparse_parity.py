@@ -18,7 +18,9 @@ ROWS = 101
 def test_the_papers_settings():
     keys = ("samples", "batch", "dim", "rate", "seed")
     settings = [tuple(getattr(spec, key) for key in keys) for spec in study.STUDY.specs("paper")]
-    assert settings == [
+    assert settings[:6] == settings[6:]
+    assert [spec.read for spec in study.PAPER] == ["last"] * 6 + ["mean"] * 6
+    assert settings[:6] == [
         (50_000, 250, 32, 0.001, 123),
         (50_000, 250, 32, 0.001, 42),
         (50_000, 250, 32, 0.001, 0),
@@ -27,9 +29,9 @@ def test_the_papers_settings():
         (5_000, 50, 32, 0.0001, 42),
     ]
     assert {(spec.d, spec.p, spec.epochs, spec.strings) for spec in study.PAPER} == {(40, 4, 1_000, 100_000)}
-    assert [study.marks(spec)[-1] for spec in study.PAPER] == [200_000] * 3 + [100_000, 200_000, 100_000]
+    assert [study.marks(spec)[-1] for spec in study.PAPER[:6]] == [200_000] * 3 + [100_000, 200_000, 100_000]
     assert {len(study.marks(spec)) for spec in study.PAPER} == {101}
-    assert len({study.kind_of(spec) for spec in study.PAPER}) == 4  # seeds alone differ within a stack
+    assert len({study.kind_of(spec) for spec in study.PAPER}) == 2 * 4  # seeds alone differ within a stack
 
 
 def test_the_model_of_the_paper():
@@ -38,6 +40,12 @@ def test_the_model_of_the_paper():
     assert {layer.attention.heads for layer in model.layers} == {4}
     assert model(torch.ones(2, 40)).shape == (2,)
     assert model.head.in_features == 64
+    bits = 1 - 2 * torch.randint(0, 2, (5, 40), generator=torch.Generator().manual_seed(0))
+    other = study.model_of(study.PAPER[9])  # the same weights, read elsewhere
+    assert torch.equal(other.head.weight, model.head.weight)
+    every = model(bits, all_positions=True)
+    assert torch.allclose(model(bits), every[:, -1], atol=1e-6)
+    assert torch.allclose(other(bits), every.mean(1), atol=1e-6)
 
 
 def test_the_target_is_exact():
@@ -116,6 +124,7 @@ def run(seed=0, knows=60, near=60, rises=1, end=0.1, **other):
         "sensitivity_high": value + 0.004,
     }
     fixed = {"samples": 50_000, "batch": 250, "dim": 32, "rate": 1e-3, "seed": seed, "d": 40, "p": 4, "target": 0.1}
+    fixed["read"] = "last"
     return pd.DataFrame({**columns, **fixed, **other})
 
 
@@ -158,7 +167,10 @@ def test_train_accuracy_ends_guessing_too():
 
 
 def test_what_the_paper_says_is_reproduced_where_it_is_true():
-    assert verdicts(six()) == ["reproduced"] * 4
+    assert verdicts(six()) == ["reproduced"] * 4 + ["not run at this tier"] * 4
+    assert verdicts(six(read="mean")) == ["not run at this tier"] * 4 + ["reproduced"] * 4
+    both = pd.concat([six(), six(read="mean", knows=200)])
+    assert verdicts(both)[:5] == ["reproduced"] * 4 + ["not reproduced"]  # each by its own runs
 
 
 @pytest.mark.parametrize(
@@ -185,7 +197,11 @@ def test_settings_that_are_not_learned_say_nothing_of_the_limit():
 
 
 def test_the_figure():
-    drawing = study.figure(six())
+    drawing = study.figure(pd.concat([six(), six(read="mean")]))
     assert isinstance(drawing, Figure)
-    assert len(drawing.axes[2].get_lines()) == 7  # the target's among them
+    assert [len(axes.get_lines()) for axes in drawing.axes] == [6, 6, 6, 6, 7, 7]  # the target's among the last
+    assert [axes.get_title(loc="left") for axes in drawing.axes[:2]] == list(study.READS.values())
     assert len(drawing.legends[0].get_texts()) == 6
+    first, second = ([line.get_color() for line in axes.get_lines()] for axes in drawing.axes[:2])
+    assert first == second and len(set(first)) == 6
+    assert len(study.figure(six(read="mean")).axes) == 3
