@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from teeter import cube
 from teeter.data import SparseParity
+from teeter.errors import UnknownName
 from teeter.studies.vasudeva2025 import sparse_parity as study
 from teeter.studies.vasudeva2025.sparse_parity import Spec
 from teeter.train import Trained
@@ -18,8 +19,8 @@ ROWS = 101
 def test_the_papers_settings():
     keys = ("samples", "batch", "dim", "rate", "seed")
     settings = [tuple(getattr(spec, key) for key in keys) for spec in study.STUDY.specs("paper")]
-    assert settings[:6] == settings[6:]
-    assert [spec.read for spec in study.PAPER] == ["last"] * 6 + ["mean"] * 6
+    assert settings[:6] == settings[6:12] == settings[12:]
+    assert [spec.variant for spec in study.PAPER] == ["last"] * 6 + ["mean"] * 6 + ["small"] * 6
     assert settings[:6] == [
         (50_000, 250, 32, 0.001, 123),
         (50_000, 250, 32, 0.001, 42),
@@ -31,7 +32,7 @@ def test_the_papers_settings():
     assert {(spec.d, spec.p, spec.epochs, spec.strings) for spec in study.PAPER} == {(40, 4, 1_000, 100_000)}
     assert [study.marks(spec)[-1] for spec in study.PAPER[:6]] == [200_000] * 3 + [100_000, 200_000, 100_000]
     assert {len(study.marks(spec)) for spec in study.PAPER} == {101}
-    assert len({study.kind_of(spec) for spec in study.PAPER}) == 2 * 4  # seeds alone differ within a stack
+    assert len({study.kind_of(spec) for spec in study.PAPER}) == 3 * 4  # seeds alone differ within a stack
 
 
 def test_the_model_of_the_paper():
@@ -46,6 +47,11 @@ def test_the_model_of_the_paper():
     every = model(bits, all_positions=True)
     assert torch.allclose(model(bits), every[:, -1], atol=1e-6)
     assert torch.allclose(other(bits), every.mean(1), atol=1e-6)
+    small = study.model_of(study.PAPER[15])
+    for (name, one), part in zip(model.named_parameters(), small.parameters(), strict=True):
+        assert torch.equal(part, 0.1 * one if name.startswith("embedding") else one)
+    with pytest.raises(UnknownName, match="no variant named 'first'"):
+        study.model_of(Spec(8, 4, 8, 1e-3, 0, variant="first"))
 
 
 def test_the_target_is_exact():
@@ -124,7 +130,7 @@ def run(seed=0, knows=60, near=60, rises=1, end=0.1, **other):
         "sensitivity_high": value + 0.004,
     }
     fixed = {"samples": 50_000, "batch": 250, "dim": 32, "rate": 1e-3, "seed": seed, "d": 40, "p": 4, "target": 0.1}
-    fixed["read"] = "last"
+    fixed["variant"] = "last"
     return pd.DataFrame({**columns, **fixed, **other})
 
 
@@ -167,9 +173,12 @@ def test_train_accuracy_ends_guessing_too():
 
 
 def test_what_the_paper_says_is_reproduced_where_it_is_true():
-    assert verdicts(six()) == ["reproduced"] * 4 + ["not run at this tier"] * 4
-    assert verdicts(six(read="mean")) == ["not run at this tier"] * 4 + ["reproduced"] * 4
-    both = pd.concat([six(), six(read="mean", knows=200)])
+    assert verdicts(six()) == ["reproduced"] * 4 + ["not run at this tier"] * 8
+    assert (
+        verdicts(six(variant="mean"))
+        == ["not run at this tier"] * 4 + ["reproduced"] * 4 + ["not run at this tier"] * 4
+    )
+    both = pd.concat([six(), six(variant="mean", knows=200)])
     assert verdicts(both)[:5] == ["reproduced"] * 4 + ["not reproduced"]  # each by its own runs
 
 
@@ -197,11 +206,11 @@ def test_settings_that_are_not_learned_say_nothing_of_the_limit():
 
 
 def test_the_figure():
-    drawing = study.figure(pd.concat([six(), six(read="mean")]))
+    drawing = study.figure(pd.concat([six(), six(variant="mean")]))
     assert isinstance(drawing, Figure)
     assert [len(axes.get_lines()) for axes in drawing.axes] == [6, 6, 6, 6, 7, 7]  # the target's among the last
-    assert [axes.get_title(loc="left") for axes in drawing.axes[:2]] == list(study.READS.values())
+    assert [axes.get_title(loc="left") for axes in drawing.axes[:2]] == list(study.VARIANTS.values())[:2]
     assert len(drawing.legends[0].get_texts()) == 6
     first, second = ([line.get_color() for line in axes.get_lines()] for axes in drawing.axes[:2])
     assert first == second and len(set(first)) == 6
-    assert len(study.figure(six(read="mean")).axes) == 3
+    assert len(study.figure(six(variant="mean")).axes) == 3
