@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import torch
 
 from teeter import cli
 from teeter.memory import keep_freed_memory
-from teeter.runs import on_cores
+from teeter.runs import Store, execute, on_cores
 
 resource = pytest.importorskip("resource")
 
@@ -43,6 +44,38 @@ def pages(how: str) -> float:
 
 def test_a_tensor_of_a_known_size_takes_no_new_memory():
     assert pages("kept") < 0.1 * pages("as it is")
+
+
+def test_unless_it_is_told_not_to(monkeypatch):
+    monkeypatch.setenv("TEETER_KEEP_MEMORY", "0")
+    assert pages("as it is") > 0
+    assert subprocess.run([sys.executable, "-c", ASKED, "kept"], capture_output=True).returncode == 3
+
+
+HELD = f"""
+import sys, torch
+from pathlib import Path
+from teeter.memory import give_back_memory, keep_freed_memory
+if not keep_freed_memory():
+    sys.exit(3)
+torch.set_num_threads(1)
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1]) >> 8  # pages of 4 KiB, in MiB
+before = held()
+for _ in range(10):
+    torch.ones({MEBIBYTES} << 18)
+kept = held()
+give_back_memory()
+print(kept - before, held() - before)
+"""
+
+
+def test_what_is_kept_can_be_given_back():
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True)
+    if done.returncode == 3:
+        pytest.skip("this C library cannot be asked to keep what is freed")
+    kept, left = map(int, done.stdout.split())
+    assert kept >= MEBIBYTES > 10 * max(left, 0)
 
 
 def test_other_systems_are_left_as_they_are(monkeypatch):
@@ -79,3 +112,14 @@ def test_workers_ask_for_it(tmp_path):
     kept = pages("kept")  # or this is skipped
     on_cores(partial(take, tmp_path), [[1]], 1)
     assert float((tmp_path / "pages").read_text()) < kept + 0.1 * pages("as it is")
+
+
+def test_between_two_groups_of_runs_it_is_given_back(monkeypatch, tmp_path):
+    @dataclass(frozen=True)
+    class Spec:
+        n: int
+
+    asked = []
+    monkeypatch.setitem(execute.__globals__, "give_back_memory", lambda: asked.append(True))
+    execute(Store(tmp_path), "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(1), Spec(2)])
+    assert len(asked) == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "NotFinite", "RunsFailed", "TeeterError", "TooLarge", "UnknownName"]
+__all__ = ["InputError", "MissingExtra", "NotFinite", "RunsFailed", "TeeterError", "TooLarge", "UnknownName"]
 
 
 class TeeterError(Exception):
@@ -18,6 +18,10 @@ class TeeterError(Exception):
 
 class InputError(TeeterError, ValueError):
     """An argument that does not mean anything here."""
+
+
+class MissingExtra(InputError):
+    """What needs a package that is not installed; the message says how to install it."""
 
 
 class NotFinite(InputError):

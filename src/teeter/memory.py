@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from contextlib import suppress
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["give_back_memory", "keep_freed_memory"]
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # mallopt's names for them, in glibc's malloc.h
 
@@ -16,13 +17,20 @@ def keep_freed_memory() -> bool:
 
     glibc gives large blocks back to the system at once and asks for them anew, page by page, at the next layer of the
     next step: on two cores a vision transformer answers twice as fast without that (benchmarks/processor.py). Other C
-    libraries are left as they are. The process keeps what it has needed until it ends, and that can come to more than
-    it ever needed at once, since a block does not always fit where others were: so this is for programs of our own, and
-    not for whoever imports teeter.
+    libraries are left as they are. What is kept can come to several times what was ever needed at once, since a block
+    does not always fit where another was: so this is for programs of our own, which `give_back_memory` when a piece of
+    work is done, and not for whoever imports teeter. With TEETER_KEEP_MEMORY=0 nothing is asked.
     """
-    if not sys.platform.startswith("linux"):
+    if not sys.platform.startswith("linux") or os.environ.get("TEETER_KEEP_MEMORY") == "0":
         return False
     with suppress(AttributeError, OSError):  # not glibc
         ask = ctypes.CDLL(None).mallopt
         return all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, 2**31 - 1), ask(_TOP_PAD, 1 << 26)])
     return False
+
+
+def give_back_memory() -> None:
+    """Give the system what is kept and not in use, wherever it lies."""
+    if sys.platform.startswith("linux"):
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL(None).malloc_trim(0)

@@ -66,23 +66,55 @@ def test_weights_of_many_models_at_once(make):
         assert torch.allclose(both[k], torch.func.functional_call(part, own, (x,)), rtol=0, atol=1e-10)
 
 
-def test_wide_are_plain_maps_of_enough_features_that_nobody_watches():
-    def maps(width: int = 8, bias: bool = False):
-        return nn.Linear(8, 6 * width, bias=bias), nn.Linear(2 * width, 8)
+def maps(width: int = 8, bias: bool = False):
+    return nn.Linear(8, 6 * width, bias=bias), nn.Linear(2 * width, 8)
 
-    assert is_wide(*maps(), heads=2) and is_wide(*maps(9), heads=2)
-    assert not is_wide(*maps(7), heads=2) and not is_wide(*maps(bias=True), heads=2)
-    for watched in (0, 1):
-        pair = maps()
-        handle = pair[watched].register_forward_hook(lambda *given: None)
-        assert not is_wide(*pair, heads=2)
-        handle.remove()
-        assert is_wide(*pair, heads=2)
-        pair[watched].register_forward_pre_hook(lambda *given: None)
-        assert not is_wide(*pair, heads=2)
-        pair = maps()
-        torch.nn.utils.parametrize.register_parametrization(pair[watched], "weight", nn.Identity())
-        assert not is_wide(*pair, heads=2)
+
+def test_wide_are_plain_maps_of_enough_features_for_a_few_tokens():
+    assert is_wide(*maps(), heads=2, tokens=5) and is_wide(*maps(9), heads=2, tokens=5)
+    assert not is_wide(*maps(7), heads=2, tokens=5) and not is_wide(*maps(bias=True), heads=2, tokens=5)
+    assert [tokens for tokens in (0, 1, 2, 128, 129) if is_wide(*maps(), heads=2, tokens=tokens)] == [2, 128]
+
+
+@pytest.mark.parametrize("watched", [0, 1])
+@pytest.mark.parametrize(
+    "watch",
+    [
+        lambda each: each.register_forward_hook(lambda *given: None),
+        lambda each: each.register_forward_pre_hook(lambda *given: None),
+        lambda each: each.register_full_backward_hook(lambda *given: None),
+        lambda each: each.register_full_backward_pre_hook(lambda *given: None),
+    ],
+    ids=["forward", "before forward", "backward", "before backward"],
+)
+def test_nobody_watches_them(watch, watched):
+    pair = maps()
+    handle = watch(pair[watched])
+    assert not is_wide(*pair, heads=2, tokens=5)
+    handle.remove()
+    assert is_wide(*pair, heads=2, tokens=5)
+
+
+@pytest.mark.parametrize("replaced", [0, 1])
+def test_nothing_stands_in_their_place(replaced):
+    pair = maps()
+    torch.nn.utils.parametrize.register_parametrization(pair[replaced], "weight", nn.Identity())
+    assert not is_wide(*pair, heads=2, tokens=5)
+    pair = maps()
+    pair[replaced].forward = lambda x: x
+    assert not is_wide(*pair, heads=2, tokens=5)
+
+
+@PARTS
+def test_compilers_see_one_program(make):
+    part = make()
+    assert torch.compile(part, backend="eager", fullgraph=True)(torch.zeros(3, 5, 8)).shape == (3, 5, 8)
+
+
+@PARTS
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_token_that_sees_nobody_is_no_gap(make, n):
+    assert make()(torch.randn(2, n, 8)).isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["vit-small", "vit-simple"])

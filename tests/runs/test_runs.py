@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -159,7 +159,7 @@ def test_many_writers_of_the_same_runs(tmp_path):
 
 
 def test_execute_runs_only_what_is_missing(tmp_path):
-    store, asked, told = Store(tmp_path), [], []
+    store, asked = Store(tmp_path), []
 
     def run(spec):
         asked.append(spec.n)
@@ -167,9 +167,8 @@ def test_execute_runs_only_what_is_missing(tmp_path):
 
     specs = [Spec(1), Spec(2), Spec(3)]
     execute(store, "room/study", 1, run, specs[:1])
-    keys = execute(store, "room/study", 1, run, specs, told.append)
+    keys = execute(store, "room/study", 1, run, specs)
     assert asked == [1, 2, 3]
-    assert told == [1, 2, 3]
     assert store.table("room/study", keys).value.tolist() == [2, 4, 6]
     execute(store, "room/study", 2, run, specs)
     assert asked == [1, 2, 3, 1, 2, 3]  # a new revision asks again
@@ -216,12 +215,11 @@ def doubled(asked):
 
 
 def test_specs_of_one_kind_are_run_together(tmp_path):
-    store, asked, told = Store(tmp_path), [], []
+    store, asked = Store(tmp_path), []
     alone = lambda spec: pytest.fail("not one by one")  # noqa: E731
     specs = [Spec(n) for n in range(1, 7)]
-    keys = execute(store, "room/study", 1, alone, specs, told.append, doubled(asked))
+    keys = execute(store, "room/study", 1, alone, specs, doubled(asked))
     assert asked == [[1, 3], [5], [2, 4], [6]]
-    assert told == [0, 1, 2, 3, 4, 5, 6]
     assert store.table("room/study", keys).value.tolist() == [2, 4, 6, 8, 10, 12]
     assert [run.provenance["together"] for run in store.runs("room/study", keys)] == [2, 2, 2, 2, 1, 1]
     assert not list(tmp_path.rglob("*under-way*"))
@@ -268,20 +266,6 @@ def test_what_kept_nothing_has_no_slices(tmp_path):
         execute(store, "room/study", 1, list, [Spec(1)], together=together)
     [key] = execute(store, "room/study", 1, list, [Spec(1)], together=together)
     assert "slices" not in store.load("room/study", key).provenance
-
-
-def test_nothing_is_begun_once_the_time_is_over(tmp_path):
-    store, asked = Store(tmp_path), []
-    specs, together = [Spec(n) for n in range(1, 7)], doubled(asked)
-
-    def slow(specs, folder):
-        time.sleep(0.3)
-        return together.run(specs, folder)
-
-    execute(store, "room/study", 1, list, specs, together=replace(together, run=slow), seconds=0.25)
-    assert asked == [[1, 3]]
-    execute(store, "room/study", 1, list, specs, together=together, seconds=100)
-    assert asked == [[1, 3], [2, 4], [6], [5]]
 
 
 def test_packed_runs_are_read_as_before(tmp_path):

@@ -1,6 +1,8 @@
 """Studies that are run as one."""
 
 import dataclasses
+import sys
+import time
 
 import pytest
 
@@ -118,6 +120,28 @@ def test_of_all_studies_in_turn(monkeypatch, tmp_path):
     names = [piece[0].home.partition("/")[2] for piece in seen]
     assert names == ["grokking", "functions", "grokking", "functions", "functions", "functions"]
     assert [len(piece) for piece in seen] == [4, 1, 4, 1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_failed_is_told_though_time_is_over(tmp_path):
+    def run(spec):
+        time.sleep(0.05)
+        raise RuntimeError("lightning")
+
+    with pytest.raises(RunsFailed, match="^1 of 47"):
+        execute_all([dataclasses.replace(FUNCTIONS, run=run), TABLES], "smoke", Store(tmp_path), seconds=0.01)
+
+
+def test_a_package_that_is_not_installed_is_no_matter_to_others(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    lacking = dataclasses.replace(language.STUDY, tiers={"smoke": language.SMOKE[:2]})
+    told: list[tuple[str, str]] = []
+    outcomes = execute_all(
+        [lacking, TABLES], "smoke", Store(tmp_path), left_out=lambda name, problem: told.append((name, str(problem)))
+    )
+    assert [len(outcome.provenance) for outcome in outcomes] == [0, len(TABLES.specs("smoke"))]
+    [(name, words)] = told
+    assert name == language.STUDY.name and "pip install 'teeter[text]'" in words
 
 
 @BOTH

@@ -16,7 +16,7 @@ from typing import Any
 from teeter.data.own import beside, owned
 from teeter.data.packages import fetch, reading
 from teeter.data.pinned import PACKAGES
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 
 __all__ = ["BytePairEncoding", "gpt2_bpe", "own_gpt2_bpe"]
 
@@ -63,7 +63,7 @@ def _tokenizers() -> ModuleType:
     try:
         import tokenizers
     except ImportError as problem:
-        raise InputError(f"byte pairs need tokenizers ({problem}): pip install 'teeter[text]'") from None
+        raise MissingExtra(f"byte pairs need tokenizers ({problem}): pip install 'teeter[text]'") from None
     return tokenizers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from teeter.data.labelled import LabelledImages
-from teeter.errors import InputError, UnknownName
+from teeter.errors import MissingExtra, UnknownName
 
 __all__ = ["digits"]
 
@@ -25,7 +25,7 @@ def digits(split: str = "all") -> LabelledImages:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise InputError("scikit-learn holds the digits and is not installed: pip install 'teeter[images]'") from None
+        raise MissingExtra("scikit-learn holds the digits and is not installed: pip install 'teeter[images]'") from None
     values, labels = load_digits(return_X_y=True)
     pixels = (torch.from_numpy(values) * (255 / 16)).round().to(torch.uint8).view(-1, 1, 8, 8)
     chosen = _SPLITS[split]

@@ -14,7 +14,7 @@ from teeter.data.labelled import LabelledImages
 from teeter.data.own import Absent, absent
 from teeter.data.packages import cached, fetch, missing_client
 from teeter.data.sets import DATA, DataSet
-from teeter.errors import InputError
+from teeter.errors import MissingExtra
 
 __all__ = ["Whereabouts", "contents", "obtain", "whereabouts"]
 
@@ -63,7 +63,7 @@ def obtain(entry: DataSet) -> tuple[Path, dict[str, Any]]:
         return generated_folder(), _files(generated_folder())
     if place is None:
         if entry.package is None:
-            raise InputError(f"{entry.name} is inside a Python package that is not installed: {seen.needs}")
+            raise MissingExtra(f"{entry.name} is inside a Python package that is not installed: {seen.needs}")
         place = fetch(entry.package)
     return place, contents(entry, place)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 
 __all__ = ["ENDINGS", "find_images", "framed", "pillow", "read_picture"]
 
@@ -22,7 +22,7 @@ def pillow(what: str = "pictures") -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise InputError(f"Pillow reads {what} and is not installed: pip install 'teeter[images]'") from None
+        raise MissingExtra(f"Pillow reads {what} and is not installed: pip install 'teeter[images]'") from None
     return Image, ImageOps
 
 

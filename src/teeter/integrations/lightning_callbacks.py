@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 from teeter.integrations.adapters import logits_of
 from teeter.integrations.progress import ProgressMeasure
 from teeter.perturb import Inputs, Perturbation
@@ -46,7 +46,7 @@ class SensitivityCallback(_Callback):  # pyright: ignore[reportGeneralTypeIssues
 
     def __init__(self, inputs: Inputs, perturbation: Perturbation, **options: Any) -> None:
         if _missing is not None:
-            raise InputError(f"the callback needs lightning ({_missing}): pip install 'teeter[lightning]'")
+            raise MissingExtra(f"the callback needs lightning ({_missing}): pip install 'teeter[lightning]'")
         self.measure = ProgressMeasure(inputs, perturbation, **options)
         self._step = 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 from teeter.models.values import check_tokens
 
 __all__ = ["Texts", "attended", "library", "text_and_mask"]
@@ -66,5 +66,5 @@ def library() -> Any:
     try:
         import transformers
     except ImportError as problem:
-        raise InputError(f"models and tokenizers need transformers ({problem}): pip install 'teeter[text]'") from None
+        raise MissingExtra(f"models and tokenizers need transformers ({problem}): pip install 'teeter[text]'") from None
     return transformers

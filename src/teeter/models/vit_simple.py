@@ -72,7 +72,7 @@ class PlainAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.norm(x)
-        if is_wide(self.qkv, self.out, self.heads):
+        if is_wide(self.qkv, self.out, self.heads, x.shape[1]):
             return wide_attention(z, self.qkv, self.out, self.heads, (self.out.in_features // self.heads) ** -0.5)
         q, k, v = self.qkv(z).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))

@@ -108,7 +108,7 @@ class LocalityAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         z, scale, mask = self.norm(x), self.temperature.exp(), _not_itself(x.shape[1], like=x)
         relu, dropout = self.attention == "relu", self.dropout if self.training else 0.0
-        if is_wide(self.qkv, self.out, self.heads):
+        if is_wide(self.qkv, self.out, self.heads, x.shape[1]):
             return wide_attention(z, self.qkv, self.out, self.heads, scale, mask=mask, relu=relu, dropout=dropout)
         q, k, v = self.qkv(z).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         if relu:

@@ -21,21 +21,25 @@ from torch import Tensor, nn
 __all__ = ["is_wide", "wide_attention"]
 
 _ALIGNED = 8  # tokens: the tensor cores of a GPU take matrices whose rows begin at multiples of 16 bytes
+_MOST = 128  # tokens, beyond which scores that are written out cost more than they spare (a token alone sees nobody)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def is_wide(qkv: nn.Module, out: nn.Module, heads: int) -> bool:
-    """Whether each of the heads whose queries, keys and values `qkv` makes has as many features as it is given, and
-    nobody is there who would notice that the two maps are read and never called: no hook, nothing in their place.
+def is_wide(qkv: nn.Module, out: nn.Module, heads: int, tokens: int) -> bool:
+    """Whether each of the heads whose queries, keys and values `qkv` makes has as many features as it is given, tokens
+    are few, and nobody is there who would notice that the two maps are read and never called: no hook of theirs,
+    nothing in their place.
 
     >>> out = nn.Linear(16, 8)
-    >>> [is_wide(nn.Linear(8, 3 * width, bias=False), out, heads=2) for width in (16, 8)]
+    >>> [is_wide(nn.Linear(8, 3 * width, bias=False), out, heads=2, tokens=5) for width in (16, 8)]
     [True, False]
     """
     maps = (qkv, out)
-    if not all(type(each) is nn.Linear and not (each._forward_hooks or each._forward_pre_hooks) for each in maps):
+    watched = any("forward" in each.__dict__ or any(getattr(each, hooks) for hooks in _HOOKS) for each in maps)
+    if watched or not all(type(each) is nn.Linear for each in maps):
         return False
     assert isinstance(qkv, nn.Linear)
-    return qkv.bias is None and qkv.out_features >= 3 * heads * qkv.in_features
+    return 1 < tokens <= _MOST and qkv.bias is None and qkv.out_features >= 3 * heads * qkv.in_features
 
 
 def wide_attention(
@@ -69,7 +73,7 @@ def wide_attention(
     reads = (value.mT @ out.weight.unflatten(1, (heads, -1)).permute(1, 2, 0)).flatten(0, 1)  # (heads dim, dim)
     scores = ((z @ asks).view(batch, (n + more) * heads, dim) @ z.mT).view(batch, n + more, heads, n + more)
     if mask is not None:
-        scores += mask.to(scores.dtype).unsqueeze(1)
+        scores += mask.unsqueeze(1)
     weights = F.dropout(scores.relu() if relu else scores.softmax(-1), dropout, training=dropout > 0)
     gathered = (weights.flatten(1, 2) @ z).view(batch, n + more, heads * dim)
     return F.linear(gathered[:, :n], reads.mT, out.bias)

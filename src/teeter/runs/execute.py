@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from teeter.errors import InputError
+from teeter.memory import give_back_memory
 from teeter.runs.failures import Failures
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
@@ -43,27 +44,18 @@ def execute(
     revision: int,
     run: Callable[[Any], Rows],
     specs: Sequence[Any],
-    finished: Callable[[int], None] = lambda count: None,
     together: Together | None = None,
-    seconds: float | None = None,
 ) -> list[str]:
-    """The keys of all specs, every one of them in the store on return, unless `seconds` were over first: then nothing
-    more is begun.
+    """The keys of all specs, every one of them in the store on return.
 
-    `finished` is told how many are done, first those found and then as they come. What is saved stays saved, whatever
-    happens to this process; calling again goes on from there. That runs failed is raised once the others are done (see
-    `Failures`).
+    What is saved stays saved, whatever happens to this process; calling again goes on from there. That runs failed is
+    raised once the others are done (see `Failures`).
     """
-    begin = time.perf_counter()
     store.prepare(study)
     keys = [digest(study, revision, spec) for spec in specs]
     groups = missing_groups(store, study, keys, specs, together)
-    done = len(keys) - sum(map(len, groups))
-    finished(done)
     failures = Failures(len(groups))
     for group in groups:
-        if seconds is not None and time.perf_counter() - begin > seconds:
-            break
         before, start = capture(), time.perf_counter()
         # What is under way is of these very runs: others, however alike, have a folder of their own.
         folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
@@ -86,10 +78,10 @@ def execute(
             origin["slices"] = [[when, round(seconds, 3)] for when, seconds in slices]
         for (key, spec), rows in zip(group, found, strict=True):
             store.save(Run(study, key, fields_of(spec), rows, origin))
-            done += 1
-            finished(done)
         if together is not None:
             shutil.rmtree(folder, ignore_errors=True)
+        del found
+        give_back_memory()  # the next group's tensors have other sizes
     failures.tell()
     return keys
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from teeter.data import FetchFailed, MissingClient
 from teeter.data.own import Absent
+from teeter.errors import MissingExtra
 from teeter.runs import Failures, Store, digest, execute, missing_groups, on_cores
 from teeter.studies.study import Outcome, Study
 
 __all__ = ["LACKING", "execute_all"]
 
-LACKING = (Absent, MissingClient, FetchFailed)  # data that a study needs, and others do not
+LACKING = (Absent, MissingClient, FetchFailed, MissingExtra)  # what a study needs, and others do not
 LeftOut = Callable[[str, Exception], object]
 
 
@@ -48,9 +49,10 @@ def execute_all(
     """Run what the tier of these studies still lacks, in so many processes, then judge each.
 
     One process makes them one home after the other; several take from all in turn, so that unlike work shares a device.
-    Once `seconds` are over, nothing more is begun. `left_out` is told of each study whose data cannot be had, of which
-    nothing more is made but what others want too; without it, that is an error. That runs failed for other reasons is
-    raised once all else is done. More than one process run what `STUDIES` has under the name of a study's home.
+    Once `seconds` are over, nothing more is begun. `left_out` is told of each study whose data cannot be had, or that
+    needs a package that is not there; nothing more is made of it but what others want too. Without it, that is an
+    error. That runs failed for other reasons is raised once all else is done. More than one process run what `STUDIES`
+    has under the name of a study's home.
 
     >>> import tempfile
     >>> from teeter.studies import STUDIES
@@ -59,8 +61,6 @@ def execute_all(
     [40, 7]
     """
     homes = {study.home.name: study.home for study in studies}
-    for name in homes:
-        store.prepare(name)
     wanted = {name: _wanted(name, studies, tier) for name in homes}
     lists = [_pieces(home, wanted[name], store) for name, home in homes.items()]
     there = sum(map(len, wanted.values())) - sum(len(piece) for pieces in lists for piece in pieces)
