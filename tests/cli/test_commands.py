@@ -153,6 +153,7 @@ def test_nothing_but_studies_without_data(teeter, monkeypatch, tmp_path):
         "vasudeva2025/imagenet is left out",
         "teeter",
     ]
+    assert "none of these studies can be run here" in err.splitlines()[-1]
 
 
 def test_half_a_tier_has_no_verdicts(teeter):

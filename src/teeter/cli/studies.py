@@ -93,7 +93,7 @@ def study_run(
     as_json: JsonOption = False,
 ) -> None:
     """Run studies, or what is left of them, and judge their claims. Safe to interrupt at any moment."""
-    from teeter.errors import RunsFailed
+    from teeter.errors import InputError, RunsFailed
     from teeter.report import claims_table
     from teeter.runs import Store
     from teeter.studies import chosen, execute_all
@@ -131,7 +131,7 @@ def study_run(
     if failed is not None:
         raise failed
     if len(missing) == len(studies):
-        raise next(iter(missing.values()))
+        raise InputError("none of these studies can be run here: what each lacks is said above")
 
 
 def _record(outcome: Outcome, missing: Exception | None) -> dict[str, Any]:
