@@ -1,11 +1,13 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import teeter
 from teeter.errors import InputError
 from teeter.models import MODELS, ModularAddition
 from teeter.perturb import EmbeddingNoise, TokenReplace
+from teeter.train import Stack
 
 from .training import falls, losses, reached, shuffled, size, torch_attention
 
@@ -117,7 +119,7 @@ def test_bad_input(call, message):
         call()
 
 
-def test_a_stack_has_one_matrix_of_queries_a_model():
+def test_a_stack_has_one_matrix_of_queries_a_model(monkeypatch):
     """Torch would otherwise copy it for every input, which took most of a training step."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -130,9 +132,62 @@ def test_a_stack_has_one_matrix_of_queries_a_model():
                 self.numbers = max(self.numbers, out.numel())
             return out
 
-    from teeter.train import Stack
-
     stack, tokens = Stack([model_of(0), model_of(1)]), TOKENS.expand(2, *TOKENS.shape)
+    monkeypatch.setattr(ModularAddition, "_has_tables", lambda self, tokens: False)
     with Largest() as seen:
         stack(tokens).sum().backward()
     assert 0 < seen.numbers <= 2 * len(TOKENS) * 3 * 16  # no more than the keys of all inputs, or the inner layer
+
+
+MANY = torch.cartesian_prod(*[torch.arange(P + 1)] * 3)  # whatever there can be, at the last position too
+
+
+def taken(monkeypatch):
+    """Which ways the model goes from now on."""
+    ways = []
+    for name in ("_picked", "_attended"):
+        usual = getattr(ModularAddition, name)
+        monkeypatch.setattr(
+            ModularAddition, name, lambda self, x, usual=usual, name=name: ways.append(name) or usual(self, x)
+        )
+    return ways
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_tables_are_the_same_function(residual, monkeypatch):
+    model, ways = shuffled(model_of(residual=residual)), taken(monkeypatch)
+    weight = torch.randn(len(MANY), P, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def told():
+        said = model(MANY)
+        return [said, *torch.autograd.grad((said * weight).sum(), list(model.parameters()))]
+
+    picked = told()
+    monkeypatch.setattr(ModularAddition, "_has_tables", lambda self, tokens: False)
+    assert all(torch.allclose(one, other, rtol=0, atol=1e-10) for one, other in zip(picked, told(), strict=True))
+    assert ways == ["_picked", "_attended"]
+
+
+def test_tables_are_for_more_inputs_than_they_have_rows(monkeypatch):
+    model, ways = model_of(), taken(monkeypatch)
+    model(MANY[: P + 1]), model(MANY[: P + 2])
+    assert ways == ["_attended", "_picked"]
+
+
+@pytest.mark.parametrize("name", ["embedding", "embedding.token", "attention", "attention.key", "attention.output"])
+def test_who_watches_a_part_sees_all_inputs(name, monkeypatch):
+    model, ways, seen = model_of(), taken(monkeypatch), []
+    handle = model.get_submodule(name).register_forward_hook(lambda part, given, out: seen.append(len(out)))
+    model(MANY)
+    handle.remove()
+    assert seen == [len(MANY)] and ways == ["_attended"]
+    torch.nn.utils.parametrize.register_parametrization(model.get_submodule("attention.key"), "weight", nn.Identity())
+    model(MANY)
+    assert ways == ["_attended"] * 2
+
+
+def test_tables_in_a_stack():
+    models = [model_of(seed).double() for seed in range(2)]
+    said = Stack(models)(torch.stack([MANY, MANY.flip(0)]))
+    alone = torch.stack([models[0](MANY), models[1](MANY.flip(0))])
+    assert torch.allclose(said, alone, rtol=0, atol=1e-12)

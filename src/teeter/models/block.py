@@ -61,9 +61,13 @@ class Attention(nn.Module):
         mixed = self._weights(x, key, causal) @ value
         return self.output(mixed.transpose(-3, -2).flatten(-2))
 
-    def _weights(self, x: Tensor, key: Tensor, causal: bool) -> Tensor:
+    def scores(self, x: Tensor, key: Tensor) -> Tensor:
+        """What softmax makes weights of."""
         query = self._split(self.query(x))
-        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        return query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+
+    def _weights(self, x: Tensor, key: Tensor, causal: bool) -> Tensor:
+        scores = self.scores(x, key)
         if causal:
             later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
             scores = scores.masked_fill(later, -math.inf)

@@ -18,25 +18,23 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from teeter.models.watched import unwatched
+
 __all__ = ["is_wide", "wide_attention"]
 
 _ALIGNED = 8  # tokens: the tensor cores of a GPU take matrices whose rows begin at multiples of 16 bytes
 _MOST = 128  # tokens, beyond which scores that are written out cost more than they spare (a token alone sees nobody)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def is_wide(qkv: nn.Module, out: nn.Module, heads: int, tokens: int) -> bool:
     """Whether each of the heads whose queries, keys and values `qkv` makes has as many features as it is given, tokens
-    are few, and nobody is there who would notice that the two maps are read and never called: no hook of theirs,
-    nothing in their place.
+    are few, and nobody is there who would notice that the two maps are read and never called.
 
     >>> out = nn.Linear(16, 8)
     >>> [is_wide(nn.Linear(8, 3 * width, bias=False), out, heads=2, tokens=5) for width in (16, 8)]
     [True, False]
     """
-    maps = (qkv, out)
-    watched = any("forward" in each.__dict__ or any(getattr(each, hooks) for hooks in _HOOKS) for each in maps)
-    if watched or not all(type(each) is nn.Linear for each in maps):
+    if not unwatched(qkv, out, made_of=(nn.Linear,)):
         return False
     assert isinstance(qkv, nn.Linear)
     return 1 < tokens <= _MOST and qkv.bias is None and qkv.out_features >= 3 * heads * qkv.in_features
