@@ -183,7 +183,7 @@ def run_all(specs: Sequence[Adder], folder: Path | None) -> list[list[dict[str, 
             measures=[measured(each, *part) for each, part in zip(specs, parts, strict=True)],
             every=marks(first.epochs),
             folder=folder,
-            keep=max(first.epochs // 8, 1),
+            keep=max(first.epochs // 25, 1),
             progress=progress,
         )
     if any(each.stopped == "interrupted" for each in made):

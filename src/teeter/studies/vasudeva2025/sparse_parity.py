@@ -169,7 +169,7 @@ def run_all(specs: Sequence[Spec], folder: Path | None) -> list[list[dict[str, A
             measures=found,
             every=steps,
             folder=folder,
-            keep=max(steps[-1] // 10, 1),
+            keep=max(steps[-1] // 40, 1),
             until=knows_all(specs[0]),
             progress=progress,
             compile=device.type == "cuda",  # hundreds of kernels so small that each is mostly its launch
