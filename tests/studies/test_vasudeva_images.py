@@ -162,6 +162,11 @@ def test_random_noise():
     assert verdicts(random_noise, made(loud)) == [*as_released, *as_released, *["reproduced"] * 4]  # no ratio can tell
     assert set(verdicts(random_noise, made(kinds, seeds=1))) == {"undecided"}
     assert set(verdicts(random_noise, made(kinds, "digits"))) == {"not run at this tier"}
+    quiet = [dict(kind, quiet=0.0 if kind["model"] == "vit-small" else 0.01) for kind in kinds]
+    for table, hollow in ((made(kinds), 0), (made(quiet), 1)):  # a logarithm of 0 would not be seen
+        [axes] = random_noise.figure(table).axes
+        assert [line.get_markerfacecolor() for line in axes.lines].count("none") == hollow
+        assert ("hollow: 0" in axes.get_ylabel()) == bool(hollow)
 
 
 @pytest.mark.parametrize(

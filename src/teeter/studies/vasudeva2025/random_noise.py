@@ -97,11 +97,15 @@ def figure(table: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(6.4, 3.4), layout="constrained")
-    axes = drawing.subplots()
+    axes, words = drawing.subplots(), "sensitivity, training set"
     for i, model in enumerate(MODELS):
         for k, noise in enumerate(WORDS):
             found, at = under(table, model, noise), k + 0.2 * (2 * i - 1)
             axes.plot([at] * len(found), found, "o", color=f"C{i}", markersize=4)
+            if (found == 0).any():  # which has no place on a logarithmic axis
+                foot = axes.get_xaxis_transform()
+                axes.plot(at, 0, "o", color=f"C{i}", markerfacecolor="none", clip_on=False, transform=foot)
+                words = "sensitivity, training set\n(hollow: 0)"
             ends = [at - 0.12, at + 0.12]
             axes.plot(ends, [found.mean()] * 2, color=f"C{i}", label=None if k else f"{NAMES[model]}, mean")
             if has(table, "cifar10"):
@@ -111,7 +115,7 @@ def figure(table: pd.DataFrame) -> Figure:
     ticks = [f"{words}\nvariance {VARIANCES[noise]:.3g}" for noise, words in WORDS.items()]
     axes.set_xticks(range(len(WORDS)), ticks)
     logarithmic(axes, of(table, about="noise")["sensitivity"])
-    axes.set_ylabel("sensitivity, training set")
+    axes.set_ylabel(words)
     drawing.legend(loc="outside lower center", ncols=3, fontsize=8.5)
     return drawing
 
