@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from teeter import cli
+from teeter.errors import RunsFailed
 from teeter.memory import keep_freed_memory
 from teeter.runs import Store, execute, on_cores
 
@@ -123,3 +124,10 @@ def test_between_two_groups_of_runs_it_is_given_back(monkeypatch, tmp_path):
     monkeypatch.setitem(execute.__globals__, "give_back_memory", lambda: asked.append(True))
     execute(Store(tmp_path), "room/study", 1, lambda spec: [{"value": spec.n}], [Spec(1), Spec(2)])
     assert len(asked) == 2
+
+    def too_large(spec):
+        raise MemoryError
+
+    with pytest.warns(RuntimeWarning, match="failed: MemoryError"), pytest.raises(RunsFailed):
+        execute(Store(tmp_path), "room/study", 1, too_large, [Spec(3), Spec(4)])
+    assert len(asked) == 4  # a run for which there was not enough above all

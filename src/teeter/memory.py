@@ -10,22 +10,23 @@ from contextlib import suppress
 __all__ = ["give_back_memory", "keep_freed_memory"]
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # mallopt's names for them, in glibc's malloc.h
+_NEVER = -1
 
 
 def keep_freed_memory() -> bool:
     """Ask the C library to keep what this process frees, for the next tensor of that size; whether it will.
 
     glibc gives large blocks back to the system at once and asks for them anew, page by page, at the next layer of the
-    next step: a vision transformer is nearly twice as fast without that (benchmarks/processor.py). Other C
-    libraries are left as they are. What is kept can come to several times what was ever needed at once, since a block
-    does not always fit where another was: so this is for programs of our own, which `give_back_memory` when a piece of
-    work is done, and not for whoever imports teeter. With TEETER_KEEP_MEMORY=0 nothing is asked.
+    next step: a vision transformer is nearly twice as fast without that (benchmarks/processor.py). Other C libraries
+    are left as they are. What is kept can come to several times what was ever needed at once, since a block does not
+    always fit where another was: so this is for programs of our own, which `give_back_memory` when a piece of work is
+    done, and not for whoever imports teeter. With TEETER_KEEP_MEMORY=0 nothing is asked.
     """
     if not sys.platform.startswith("linux") or os.environ.get("TEETER_KEEP_MEMORY") == "0":
         return False
     with suppress(AttributeError, OSError):  # not glibc
         ask = ctypes.CDLL(None).mallopt
-        return all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, 2**31 - 1), ask(_TOP_PAD, 1 << 26)])
+        return all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, _NEVER), ask(_TOP_PAD, 1 << 26)])
     return False
 
 

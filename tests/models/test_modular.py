@@ -168,10 +168,13 @@ def test_tables_are_the_same_function(residual, monkeypatch):
     assert ways == ["_picked", "_attended"]
 
 
-def test_tables_are_for_more_inputs_than_they_have_rows(monkeypatch):
+def test_tables_are_for_many_inputs_on_a_processor(monkeypatch):
     model, ways = model_of(), taken(monkeypatch)
-    model(MANY[: P + 1]), model(MANY[: P + 2])
+    model(MANY[: 4 * (P + 1) - 1]), model(MANY[: 4 * (P + 1)])
     assert ways == ["_attended", "_picked"]
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    model(MANY)  # where it has not been measured
+    assert ways[2:] == ["_attended"]
 
 
 @pytest.mark.parametrize("name", ["embedding", "embedding.token", "attention", "attention.key", "attention.output"])

@@ -3,12 +3,14 @@
 import dataclasses
 import sys
 import time
+import warnings
+from contextlib import suppress
 
 import pytest
 
 from teeter.data.own import Absent
 from teeter.errors import RunsFailed, UnknownName
-from teeter.runs import Store
+from teeter.runs import Store, Together
 from teeter.studies import STUDIES, Study, chosen, execute_all
 from teeter.studies.vasudeva2025 import cifar10, grokking, language, svhn
 
@@ -56,6 +58,25 @@ def test_what_two_look_at_is_made_once(tmp_path):
     outcomes = execute_all([other, home], "smoke", Store(tmp_path))
     assert [len(outcome.provenance) for outcome in outcomes] == [3, len(home.specs("smoke"))]
     assert sorted(made, key=str) == sorted(home.specs("smoke"), key=str)
+
+
+def test_runs_of_two_studies_are_not_made_together(tmp_path):
+    """What was under way of the one would not be found when it is run alone, or the other way round."""
+    made = []
+
+    def run(specs, folder):
+        made.append((len(specs), folder))
+        raise MemoryError
+
+    together = Together(key=lambda spec: 0, run=run, most=99)
+    home = dataclasses.replace(FUNCTIONS, together=together)
+    specs = home.specs("smoke")
+    other = dataclasses.replace(home, name="hahn2024/other", shares=home, tiers={"smoke": specs[:5]}, claims=())
+    for studies in ([other, home], [other]):
+        with suppress(MemoryError, RunsFailed), warnings.catch_warnings(action="ignore"):
+            execute_all(studies, "smoke", Store(tmp_path))
+    assert [count for count, _ in made] == [5, len(specs) - 5, 5]
+    assert made[0] == made[2]
 
 
 @BOTH

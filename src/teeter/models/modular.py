@@ -7,9 +7,9 @@ connections, no biases but in the ReLU network, and Gaussian initial weights of 
 for the last). It masks later positions, which changes nothing where a single layer is read at its last position.
 Both programs also have a logit for "=", which is never the answer: there is none here.
 
-Before attention a position has one of p + 1 vectors, however many inputs there are. Where these are more than that,
-keys, values and all scores are tables, from which inputs only pick: the same function, twice as fast to train on two
-cores (benchmarks/processor.py).
+Before attention a position has one of p + 1 vectors, however many inputs there are. Where these are many more than
+that, keys, values and all scores are tables, from which inputs only pick: the same function, on two cores twice as fast
+to train (benchmarks/processor.py). What it would bring on a GPU has not been measured: there it is left alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from teeter.models.values import check_tokens
 from teeter.models.watched import unwatched
 
 __all__ = ["ModularAddition"]
+
+_MANY = 4  # times as many inputs as tokens, below which tables of scores, tokens x tokens, are not worth it
 
 
 class ModularAddition(nn.Module):
@@ -83,7 +85,8 @@ class ModularAddition(nn.Module):
     def _has_tables(self, tokens: Tensor) -> bool:
         parts = [*self.embedding.modules(), *self.attention.modules()]
         made_of = (SequenceEmbedding, Attention, nn.Embedding, nn.Linear)
-        return len(tokens) > self.p + 1 and unwatched(*parts, made_of=made_of)
+        many = len(tokens) >= _MANY * (self.p + 1) and not tokens.is_cuda
+        return many and unwatched(*parts, made_of=made_of)
 
     def _picked(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The same, picked from tables of all that can be at each position."""

@@ -56,34 +56,48 @@ def execute(
     groups = missing_groups(store, study, keys, specs, together)
     failures = Failures(len(groups))
     for group in groups:
-        before, start = capture(), time.perf_counter()
-        # What is under way is of these very runs: others, however alike, have a folder of their own.
-        folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
-        earlier = _slices(folder)
         try:
-            if together is None:
-                found = [list(run(spec)) for _, spec in group]
-            else:
-                found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+            _make(store, study, revision, run, group, together)
         except BaseException as problem:
-            _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
             failures.add(problem, [spec for _, spec in group])
-            continue
-        if len(found) != len(group):
-            raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
-        slices = [*earlier, (str(before["when"]), time.perf_counter() - start)]
-        each = round(sum(seconds for _, seconds in slices) / len(group), 6)
-        origin = {**before, "seconds": each, "together": len(group), "revision": revision}
-        if earlier:
-            origin["slices"] = [[when, round(seconds, 3)] for when, seconds in slices]
-        for (key, spec), rows in zip(group, found, strict=True):
-            store.save(Run(study, key, fields_of(spec), rows, origin))
-        if together is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        del found
-        give_back_memory()  # the next group's tensors have other sizes
+        finally:
+            give_back_memory()  # the next group's tensors have other sizes
     failures.tell()
     return keys
+
+
+def _make(
+    store: Store,
+    study: str,
+    revision: int,
+    run: Callable[[Any], Rows],
+    group: Sequence[tuple[str, Any]],
+    together: Together | None,
+) -> None:
+    """Run one group, and save what comes out."""
+    before, start = capture(), time.perf_counter()
+    # What is under way is of these very runs: others, however alike, have a folder of their own.
+    folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
+    earlier = _slices(folder)
+    try:
+        if together is None:
+            found = [list(run(spec)) for _, spec in group]
+        else:
+            found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+    except BaseException:
+        _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
+        raise
+    if len(found) != len(group):
+        raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
+    slices = [*earlier, (str(before["when"]), time.perf_counter() - start)]
+    each = round(sum(seconds for _, seconds in slices) / len(group), 6)
+    origin = {**before, "seconds": each, "together": len(group), "revision": revision}
+    if earlier:
+        origin["slices"] = [[when, round(seconds, 3)] for when, seconds in slices]
+    for (key, spec), rows in zip(group, found, strict=True):
+        store.save(Run(study, key, fields_of(spec), rows, origin))
+    if together is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _slices(folder: Path) -> list[tuple[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -97,9 +97,12 @@ def _wanted(home: str, studies: Sequence[Study], tier: str) -> dict[Any, tuple[s
 
 
 def _pieces(home: Study, wanted: Mapping[Any, tuple[str, ...]], store: Store) -> list[Piece]:
-    """Those that are not in the store."""
-    keys = [digest(home.name, home.revision, spec) for spec in wanted]
-    groups = missing_groups(store, home.name, keys, list(wanted), home.together)
+    """Those that are not in the store. Runs of two studies are not made together: what is under way of the one would
+    not be found when it is run alone."""
+    keys, together = [digest(home.name, home.revision, spec) for spec in wanted], home.together
+    if together is not None:
+        together = replace(together, key=lambda spec, of=together.key: (wanted[spec][0], of(spec)))
+    groups = missing_groups(store, home.name, keys, list(wanted), together)
     return [[Item(home.name, spec, wanted[spec]) for _, spec in group] for group in groups]
 
 
