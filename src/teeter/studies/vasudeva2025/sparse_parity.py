@@ -31,7 +31,7 @@ from teeter.models import MODELS
 from teeter.perturb import BitFlip
 from teeter.runs import Together
 from teeter.studies.devices import device_here
-from teeter.studies.over_runs import POSITIVE, mean, share
+from teeter.studies.over_runs import mean, share
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025.curves import first, rounded, squares
 from teeter.train import Recipe, Trained, bar, measures, shuffled, together, train_stack
@@ -193,7 +193,6 @@ class Learned:
     """What a run came to."""
 
     learned: bool  # test accuracy at the end is 0.99 at least
-    limit: float  # sensitivity at the end, over the target's
     lag: int | None  # rows from the first learned one to that from which sensitivity stays near the target's
 
 
@@ -206,7 +205,6 @@ def learned(run: pd.DataFrame) -> Learned:
     converged = None if not near[-1] else int(away[-1]) + 1 if len(away) else 0
     return Learned(
         learned=bool(run.test_accuracy.iloc[-1] >= LEARNED),
-        limit=float(over[-1]),
         lag=None if knows is None or converged is None else converged - knows,
     )
 
@@ -231,11 +229,10 @@ def _learned(table: pd.DataFrame) -> list[Learned]:
 
 
 def _share(table: pd.DataFrame) -> Estimate:
-    return share([learned(run).learned for run in _each(table)])
-
-
-def _limit(table: pd.DataFrame) -> Estimate:
-    return mean([each.limit for each in _learned(table)], POSITIVE)
+    """Counted and not estimated: these settings are all that there are."""
+    known = [learned(run).learned for run in _each(table)]
+    found = sum(known) / len(known)
+    return Estimate(found, found, found, len(known))
 
 
 def _trend(table: pd.DataFrame) -> Estimate:
@@ -260,23 +257,17 @@ def _of(variant: str, measure: Callable[[pd.DataFrame], Estimate]) -> Callable[[
 def _claims(variant: str) -> list[Claim]:
     of = "" if variant == "last" else f" ({VARIANTS[variant]})"
     return [
-        Claim(f"share of settings that are learned{of}", 1, _of(variant, _share), tolerance=0.1, resolution=0.25),
-        Claim(
-            f"sensitivity at the end over p/d, where learned (p/d is 0.1 in the paper){of}",
-            1,
-            _of(variant, _limit),
-            tolerance=0.05,
-            resolution=0.1,
-        ),
+        Claim(f"share of settings that are learned (of all there are){of}", 1, _of(variant, _share)),
         Claim(
             f"rank correlation of sensitivity and step while both accuracies are below 0.6 (our rule: 1/2 or more){of}",
             0.75,
             _of(variant, _trend),
             tolerance=0.25,
-            resolution=0.25,
+            strict=True,
         ),
         Claim(
-            "share of settings, of those learned, whose sensitivity reaches p/d when test accuracy reaches 0.99" + of,
+            "share of settings, of those learned, whose sensitivity converges to p/d when test accuracy reaches 0.99"
+            + of,
             1,
             _of(variant, _coincides),
             tolerance=0.1,
@@ -304,7 +295,10 @@ DEPARTURES = [
     "itself, until the small tier showed how much it goes up and down while nothing is learned.",
     "A run ends at the first measured row that is right on all training strings, all that are tested, and all of their "
     "neighbours that are tried: from there on it is the parity, and there is nothing more to learn. V goes on to "
-    "epoch 1,000.",
+    "epoch 1,000. That sensitivity is p/d at the end of such a run is so by this rule, and no claim; what can fail is "
+    "that it comes there when test accuracy does.",
+    "The runs of 'last' that were made first were made before there was another variant: their programs, and not what "
+    "they do, had no such field.",
     "At small tier d = 16, p = 3 and fewer strings and epochs, in settings that differ as the paper's do.",
 ]
 
