@@ -12,7 +12,7 @@ __all__ = ["Decoder"]
 
 
 class Decoder(Encoder):
-    """A scalar for each row of bits, read at the last position: (batch, n) of ±1 to (batch,).
+    """A scalar for each row of bits, (batch, n) of ±1 to (batch,), read at the last position unless `read="mean"`.
 
     With `all_positions`, one for every prefix: (batch, n), of which number i depends on bits up to i alone. The
     arguments are the encoder's.

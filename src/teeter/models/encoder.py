@@ -31,7 +31,8 @@ class Encoder(nn.Module):
     `length` is the largest n the model can read, as each position has a vector of its own; H trains a model for each n
     with length = n. A shorter input uses the first positions and is read out at its own last one. With `norm="pre"`
     there is one more LayerNorm before the head, without which the head would read a sum that is never normalised. With
-    `all_positions`, the head reads every position: (batch, n).
+    `read="mean"` the head reads the mean of all positions in the place of the last; with `all_positions`, which passes
+    over that, each of them: (batch, n).
 
     >>> import torch
     >>> from teeter import cube

@@ -11,8 +11,8 @@ weights and inputs, and so are the gradients. The savings, none of which is an a
   q . (K x_j) = (K^T q) . x_j, and its value is V (sum_j p_j x_j): keys and values need one vector an input, not n.
 - A bias of keys adds the same to all scores of a query, which softmax does not see.
 
-With dimension d, n positions and two layers of feed-forward width d, 2 d^2 + 2 n d heads multiplications a position
-remain of 12 d^2 + 4 n d.
+With dimension d, n positions and two layers of feed-forward width d, read at the last position, 2 d^2 + 2 n d heads
+multiplications a position remain of 12 d^2 + 4 n d.
 """
 
 from __future__ import annotations
