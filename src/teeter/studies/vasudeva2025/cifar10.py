@@ -58,8 +58,8 @@ DEPARTURES = [
     "both. Its ViTs also have dropout, which the text does not name; ours have none.",
     "Training is in bf16 on a GPU and in float32 elsewhere. What is measured is measured in float32 (convolutions on a "
     "GPU in tf32).",
-    "Three runs of ConvMixer at the paper tier were made before noise on all pixels was also scaled as that code has it "
-    "(`random-noise`), which is asked of other models alone: they stand as they are.",
+    "Three runs of ConvMixer at the paper tier were made before noise on all pixels was also scaled as that code has "
+    "it (`random-noise`), which is asked of other models alone: they stand as they are.",
     "Below the paper tier the images are scikit-learn's digits, 8 x 8, and the models small ones of the same kinds: "
     "V's numbers do not apply there.",
 ]
