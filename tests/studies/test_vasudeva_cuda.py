@@ -185,7 +185,8 @@ def test_adding(variant, monkeypatch, tmp_path):
 
 GROUPS = {}
 for each in sparse_parity.PAPER:
-    GROUPS.setdefault(f"{each.samples} {each.batch} {each.dim}", []).append(each)
+    name = f"{each.samples} {each.batch} {each.dim} {sparse_parity.read_at(each)}"
+    GROUPS.setdefault(name, []).append(each)
 
 
 @pytest.mark.parametrize("name", GROUPS)

@@ -104,12 +104,16 @@ def marks(spec: Spec) -> list[int]:
     return squares(steps, 100 if steps >= 100_000 else 30 if steps >= 100 else 4)
 
 
+def read_at(spec: Spec) -> str:
+    """Where the answer is read."""
+    return "mean" if spec.variant == "mean" else "last"
+
+
 def model_of(spec: Spec) -> nn.Module:
     if spec.variant not in VARIANTS:
         raise UnknownName("variant", spec.variant, VARIANTS)
     with own_randomness(torch.device("cpu"), spec.seed):
-        read = "mean" if spec.variant == "mean" else "last"
-        model = MODELS["sparse-parity"](length=spec.d, dim=spec.dim, read=read)
+        model = MODELS["sparse-parity"](length=spec.d, dim=spec.dim, read=read_at(spec))
     if spec.variant == "small":
         for name in ("embedding.token.weight", "embedding.position.weight"):
             model.get_parameter(name).data *= SMALLER
@@ -185,7 +189,7 @@ def run(spec: Spec) -> list[dict[str, Any]]:
 
 def kind_of(spec: Spec) -> tuple[Any, ...]:
     """What specs have in common that are trained as one program."""
-    return spec.samples, spec.batch, spec.dim, spec.d, spec.p, spec.epochs, spec.strings, spec.variant
+    return spec.samples, spec.batch, spec.dim, spec.d, spec.p, spec.epochs, spec.strings, read_at(spec)
 
 
 @dataclass(frozen=True)
