@@ -12,6 +12,7 @@ from torch.backends import cudnn
 from teeter.errors import InputError
 from teeter.measure.forward import Batches
 from teeter.perturb.inputs import Inputs, count
+from teeter.products import precision_of_float32
 
 __all__ = ["ARITHMETICS", "Compiled", "check_arithmetic", "computing_in"]
 
@@ -37,7 +38,7 @@ def computing_in(kind: str | None, device: torch.device) -> Iterator[None]:
         yield
         return
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest" if kind == "float32" else "high")
+    torch.set_float32_matmul_precision(precision_of_float32(device.type) if kind == "float32" else "high")
     try:
         with (
             cudnn.flags(

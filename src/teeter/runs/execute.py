@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from teeter.errors import InputError
 from teeter.memory import give_back_memory
+from teeter.products import quick_products
 from teeter.runs.failures import Failures
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
@@ -80,10 +81,11 @@ def _make(
     folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
     earlier = _slices(folder)
     try:
-        if together is None:
-            found = [list(run(spec)) for _, spec in group]
-        else:
-            found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
+        with quick_products():
+            if together is None:
+                found = [list(run(spec)) for _, spec in group]
+            else:
+                found = [list(rows) for rows in together.run([spec for _, spec in group], folder)]
     except BaseException:
         _keep(folder, [*earlier, (str(before["when"]), time.perf_counter() - start)])
         raise
