@@ -11,6 +11,7 @@ PACKAGE = Path(teeter.__file__).parent
 ORDER = [
     "errors",
     "memory",
+    "products",
     "counter",
     "cube",
     "kernels",

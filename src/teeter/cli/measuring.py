@@ -108,6 +108,7 @@ def measure(
     """How sensitive is a model? One number with its interval, and a picture."""
     from teeter.measure import sensitivity
     from teeter.perturb.inputs import count
+    from teeter.products import quick_products
     from teeter.report import drawable
 
     if picture is not None:
@@ -116,7 +117,7 @@ def measure(
     if picture is not None:
         check_places(loaded, nudge, perturb)
     chosen: dict[str, Any] = {} if design is None else {"design": design}
-    with _bar("measuring") as tell:
+    with _bar("measuring") as tell, quick_products():
         result = sensitivity(
             loaded.model,
             loaded.inputs,
@@ -154,7 +155,7 @@ def measure(
     else:
         _say(result, confidence, arithmetic)
     if picture is not None:
-        with _bar("drawing") as tell:
+        with _bar("drawing") as tell, quick_products():
             drawn = draw_map(loaded, nudge, seed, picture, lambda done, total: tell("", done / total))
         print(f"picture: {drawn}", file=sys.stderr)
 
