@@ -13,8 +13,8 @@
 Each way is a process of its own, since what a C library was asked cannot be taken back; every time is the median of
 five. Ways with and without are one function up to rounding, which is checked.
 
-Measured 2026-11-19 on two cores of an AMD EPYC, torch 2.13 (benchmarks/results/): 1.5x and 1.5x, 1.9x and 1.7x, 1.8x
-and 2.0x. A day before, on another machine of the kind, memory was 2.1x and 2.6x.
+Measured 2026-11-19 on two cores of an AMD EPYC, torch 2.13 (benchmarks/results/): 1.5x and 1.7x, 2.0x and 2.2x, 2.0x
+and 1.8x (a + b mod 113: 1.4x and 1.5x), 2.0x and 1.9x.
 
     python benchmarks/processor.py [--quick] [--json]
 """

@@ -125,17 +125,21 @@ def test_records_bear_their_claims_out(script, name):
 def test_what_is_claimed_of_processors():
     run, script = record("processor"), runpy.run_path(str(ROOT / "benchmarks/processor.py"))
     assert all(run[name] >= claim for name, claim in script["CLAIMS"].items())
-    whats = ("attention", "memory", "tables")
+    whats = ("attention", "memory", "products", "modular_products", "tables")
     told = [f"{run[f'{what}_{way}']:.1f}x" for what in whats for way in ("forward", "step")]
-    assert "{} and {}, {} and {}, {} and {}.".format(*told) in " ".join(script["__doc__"].split())
+    words = "{} and {}, {} and {}, {} and {} (a + b mod 113: {} and {}), {} and {}."
+    assert words.format(*told) in " ".join(script["__doc__"].split())
     assert "+" not in run["provenance"]["commit"]
     page = " ".join((ROOT / "CHANGELOG.md").read_text().split())
     words = "{} times as fast forward, {} times in training"
     assert "of ViT-small on two cores " + words.format(*(each[:-1] for each in told[:2])) in page
     assert words.format(*(each[:-1] for each in told[2:4])) + ", of ViT-small on two cores" in page
-    assert words.format(*(each[:-1] for each in told[4:])) + ", of p = 113 on two cores" in page
+    assert words.format(*(each[:-1] for each in told[4:6])) + ", of ViT-small on two cores, and " in page
+    assert "{} and {} of a + b mod 113.".format(*(each[:-1] for each in told[6:8])) in page
+    assert words.format(*(each[:-1] for each in told[8:])) + ", of p = 113 on two cores" in page
     page = " ".join((ROOT / "docs/store.md").read_text().split())
     assert f"(on two cores a ViT trains {told[3][:-1]} times as fast)" in page
+    assert f"(there a ViT trains {told[5][:-1]} times as fast again)" in page
 
 
 NOT_CLEAN = {("vasudeva2025/cifar10", "convmixer"): 3, ("vasudeva2025/sparse-parity", None): 1}
