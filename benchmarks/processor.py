@@ -14,7 +14,8 @@ Each way is a process of its own, since what a C library was asked cannot be tak
 five. Ways with and without are one function up to rounding, which is checked.
 
 Measured 2026-11-19 on two cores of an AMD EPYC, torch 2.13 (benchmarks/results/): 1.5x and 1.7x, 2.0x and 2.2x, 2.0x
-and 1.8x (a + b mod 113: 1.4x and 1.5x), 2.0x and 1.9x.
+and 1.8x (a + b mod 113: 1.4x and 1.5x), 2.0x and 1.9x. A day before, on another machine of the kind, memory was 2.1x
+and 2.6x.
 
     python benchmarks/processor.py [--quick] [--json]
 """
@@ -90,8 +91,7 @@ def one(name: str, way: str, memory: str, quick: bool) -> dict[str, Any]:
         model.zero_grad()
         nn.functional.cross_entropy(model(x[: len(labels)]), labels).backward()
 
-    if memory == QUICK:
-        os.environ["TEETER_ONEDNN"] = "1"
+    os.environ["TEETER_ONEDNN"] = "1" if memory == QUICK else "0"
     with quick_products():
         outputs = model.eval()(x)[:4].detach().flatten().tolist()
         return {"forward": median(forward, times), "step": median(step, times), "outputs": outputs}

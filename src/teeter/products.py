@@ -2,11 +2,11 @@
 
 On AMD's processors with AVX-512 MKL uses half of each vector, and oneDNN is twice as fast (benchmarks/processor.py).
 torch asks it for float32 only where it is allowed bf16, by `set_float32_matmul_precision("medium")`. oneDNN takes bf16
-then only for units that multiply tiles of it (AMX), which AMD's have not: products are float32 as before. That is
+then only where a processor multiplies tiles of it (AMX), which AMD's do not: products are float32 as before. That is
 checked, by products that bf16 would get wrong.
 
-It has to be asked for since rounding then hangs on what is multiplied at once: with MKL, a model that is trained in a
-stack has the same last bits whatever other models are in it; with oneDNN it has not.
+It has to be asked for since rounding, which training enlarges, then hangs on what is multiplied at once: with MKL, a
+model trained in a stack of two or more comes out the same whatever the others are; with oneDNN it does not.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _FLOAT32 = 1e-5  # of the largest entry: float32 is wrong by 1e-6 of it, bf16 by
 
 
 def by_onednn() -> bool:
-    """Whether it is asked for."""
-    return os.environ.get("TEETER_ONEDNN") == "1"
+    """Whether it is asked for, and torch would do so. Not where there is a GPU: what torch is told holds for that too,
+    and there it would mean fewer bits."""
+    able = "AVX512" in torch.backends.cpu.get_cpu_capability() and not torch.cuda.is_available()
+    return able and os.environ.get("TEETER_ONEDNN") == "1"
 
 
 @cache
@@ -62,9 +64,8 @@ def precision_of_float32(device: str) -> str:
 
 @contextmanager
 def quick_products() -> Iterator[None]:
-    """Within, in programs of our own: by oneDNN, where that is asked for. Where there is a GPU nothing changes, since
-    what torch is told holds for that too, and there it would mean fewer bits."""
-    if torch.cuda.is_available() or not by_onednn():
+    """Within, in programs of our own: by oneDNN, where that is asked for."""
+    if not by_onednn():
         yield
         return
     with _precision(precision_of_float32("cpu")):

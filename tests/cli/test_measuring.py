@@ -8,7 +8,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from transformers import ViTImageProcessorPil
 
-from teeter import cube
+from teeter import cube, products
 from teeter.cli.measuring import _bar, _share
 from teeter.integrations import load, load_model
 from teeter.measure import Sensitivity, sensitivity
@@ -45,6 +45,24 @@ def test_measure_images(teeter, tmp_path):
     words = ["corner_model:corner", "images.npy", "--perturb", "patch:4", "--budget", "400", "--map", "map.png"]
     assert teeter("measure", *words)[0] == 0
     assert (tmp_path / "map.png").stat().st_size > 2000
+
+
+def test_measure_asks_for_the_products_it_is_told(teeter, tmp_path, monkeypatch):
+    """Of the model and of its picture, by oneDNN (see `teeter.products`)."""
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).normal(size=(4, 1, 8, 8)).astype("float32"))
+    (tmp_path / "telling_model.py").write_text(
+        "import torch\n"
+        "def telling(x):\n"
+        "    with open('told', 'a') as file:\n"
+        "        print(torch.get_float32_matmul_precision(), file=file)\n"
+        "    return x.sum((1, 2, 3))\n"
+    )
+    monkeypatch.setattr(products, "by_onednn", lambda: True)
+    monkeypatch.setattr(products, "onednn_computes_float32", lambda: True)
+    words = ["telling_model:telling", "images.npy", "--perturb", "patch:4", "--budget", "40"]
+    for more in ([], ["--map", "map.svg"]):  # a first look at what the model is comes before either
+        assert teeter("measure", *words, *more)[0] == 0
+        assert (tmp_path / "told").read_text().split()[-1] == "medium"
 
 
 def test_doctor(teeter, bits, tmp_path):

@@ -100,6 +100,15 @@ def test_a_run_has_its_rows():
     assert together[0][-1] == pytest.approx(found[-1], rel=1e-3, abs=1e-3)
 
 
+def test_models_that_differ_in_their_first_weights_share_a_stack():
+    last, small = (next(each for each in study.SMOKE if each.variant == name) for name in ("last", "small"))
+    assert study.kind_of(last) == study.kind_of(small)
+    for alone, together in zip((last, small), study.run_all([last, small], None), strict=True):
+        whole = study.run(alone)[-1]
+        assert {row.pop("stopped") for row in (together[-1], whole)} == {"done"}
+        assert together[-1] == pytest.approx(whole, rel=1e-3, abs=1e-3)
+
+
 def test_a_run_ends_once_it_is_the_parity():
     ends = study.knows_all(study.PAPER[0])
     knows = {"train_accuracy": 1.0, "test_accuracy": 1.0, "sensitivity": 0.1}

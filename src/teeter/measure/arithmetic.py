@@ -28,7 +28,8 @@ def check_arithmetic(kind: str | None, device: torch.device) -> None:
 
 @contextmanager
 def computing_in(kind: str | None, device: torch.device) -> Iterator[None]:
-    """Within: matrix products in float32 to the last bit, in tf32, or in bf16 by autocast; None leaves all as it is.
+    """Within: matrix products in float32 to the last bit (by oneDNN where `teeter.products` is asked for that), in
+    tf32, or in bf16 by autocast; None leaves all as it is.
 
     >>> with computing_in("bf16", torch.device("cpu")):
     ...     (torch.ones(2, 2) @ torch.ones(2, 2)).dtype

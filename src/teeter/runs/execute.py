@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from teeter.errors import InputError
 from teeter.memory import give_back_memory
-from teeter.products import quick_products
+from teeter.products import by_onednn, quick_products
 from teeter.runs.failures import Failures
 from teeter.runs.provenance import capture
 from teeter.runs.spec import digest, fields_of
@@ -77,8 +77,10 @@ def _make(
 ) -> None:
     """Run one group, and save what comes out."""
     before, start = capture(), time.perf_counter()
+    products = {"products": "oneDNN"} if by_onednn() else {}
     # What is under way is of these very runs: others, however alike, have a folder of their own.
-    folder = store.under_way(study, hashlib.sha256(" ".join(key for key, _ in group).encode()).hexdigest()[:16])
+    runs = " ".join([*(key for key, _ in group), *products.values()])
+    folder = store.under_way(study, hashlib.sha256(runs.encode()).hexdigest()[:16])
     earlier = _slices(folder)
     try:
         with quick_products():
@@ -93,7 +95,7 @@ def _make(
         raise InputError(f"{study}: {len(group)} specs were run together and gave rows for {len(found)}")
     slices = [*earlier, (str(before["when"]), time.perf_counter() - start)]
     each = round(sum(seconds for _, seconds in slices) / len(group), 6)
-    origin = {**before, "seconds": each, "together": len(group), "revision": revision}
+    origin = {**before, "seconds": each, "together": len(group), "revision": revision, **products}
     if earlier:
         origin["slices"] = [[when, round(seconds, 3)] for when, seconds in slices]
     for (key, spec), rows in zip(group, found, strict=True):

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 import teeter
-from teeter.products import by_onednn
 
 __all__ = ["capture", "elapsed"]
 
@@ -24,8 +23,7 @@ _PACKAGES = ("torch", "numpy", "scipy", "pandas")
 
 def capture() -> dict[str, str | int | None]:
     """What a reader needs to judge, or repeat, a measurement; nothing that names a person or a machine."""
-    found = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **_setting()}
-    return {**found, "products": "oneDNN"} if by_onednn() and not torch.cuda.is_available() else found
+    return {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **_setting()}
 
 
 def elapsed(provenances: Iterable[Mapping[str, Any]]) -> float:
