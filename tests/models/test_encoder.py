@@ -6,7 +6,8 @@ from torch.func import functional_call, vmap
 import teeter
 from teeter import cube
 from teeter.errors import InputError
-from teeter.models import MODELS, Encoder
+from teeter.models import MODELS, Decoder, Encoder
+from teeter.models.block import Block
 from teeter.perturb import BitFlip, EmbeddingNoise
 
 from .training import copy_block, falls, losses, reached, shuffled, size
@@ -42,6 +43,33 @@ def test_it_is_torchs_encoder(norm, positions):
         x = token + position if positions == "sum" else torch.cat([token, position.expand(len(bits), -1, -1)], -1)
         expected = ours.head(theirs(x)[:, -1])[:, 0]
         assert torch.allclose(ours(bits), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("kind", [Encoder, Decoder])
+def test_the_last_layer_is_computed_where_it_is_read_unless_somebody_looks(kind, norm, monkeypatch):
+    """The same answer and gradients either way."""
+    torch.manual_seed(0)
+    model, bits, seen = shuffled(kind(**SMALL, norm=norm)), cube.points(6), []
+    last, through = model.layers[-1], Block.feed_forward
+    monkeypatch.setattr(Block, "feed_forward", lambda part, x: [seen.append(x.shape[1]), through(part, x)][1])
+
+    def answer():
+        model.zero_grad()
+        answers = model(bits)
+        answers.square().sum().backward()
+        return [answers, *(weight.grad for weight in model.parameters())]
+
+    alone = answer()
+    assert seen == [6, 1]
+    for part in (last, last.norm2, last.attention, last.attention.key):
+        handle = part.register_forward_hook(lambda *_: None)
+        watched = answer()
+        handle.remove()
+        assert seen[-2:] == [6, 6]
+        assert all(torch.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(alone, watched, strict=True))
+    assert torch.allclose(alone[0], model(bits, all_positions=True)[:, -1], rtol=0, atol=1e-10)
+    assert seen[-1] == 6
 
 
 def test_layers_start_as_copies_or_apart():

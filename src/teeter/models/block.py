@@ -96,11 +96,16 @@ class Block(nn.Module):
         self.down = nn.Linear(width, dim)
         self.norm2 = nn.LayerNorm(dim)
 
-    def forward(self, x: Tensor, causal: bool = False) -> Tensor:
+    def forward(self, x: Tensor, causal: bool = False, last: bool = False) -> Tensor:
+        """With `last`, what the layer makes of the last position alone, which sees all others, causal or not."""
+        given = self.norm1(x) if self.pre else x
+        if last:  # contiguous, else a batch over weights would copy the matrix of queries for every input
+            x = x[:, -1:].contiguous() + self.attention(given[:, -1:].contiguous(), given)
+        else:
+            x = x + self.attention(given, causal=causal)
         if self.pre:
-            x = x + self.attention(self.norm1(x), causal=causal)
             return x + self.feed_forward(self.norm2(x))
-        x = self.norm1(x + self.attention(x, causal=causal))
+        x = self.norm1(x)
         return self.norm2(x + self.feed_forward(x))
 
     def feed_forward(self, x: Tensor) -> Tensor:

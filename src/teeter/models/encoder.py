@@ -16,13 +16,15 @@ from typing import Literal
 from torch import Tensor, nn
 
 from teeter.errors import InputError
-from teeter.models.block import Block, Norm, copy_first
+from teeter.models.block import Attention, Block, Norm, copy_first
 from teeter.models.embedding import Positions, SequenceEmbedding, token_numbers
 from teeter.models.sizes import check_sizes
+from teeter.models.watched import unwatched
 
 __all__ = ["Encoder", "Read"]
 
 Read = Literal["last", "mean"]
+_PARTS = (Block, Attention, nn.LayerNorm, nn.Linear)  # of a layer as it was made
 
 
 class Encoder(nn.Module):
@@ -71,8 +73,12 @@ class Encoder(nn.Module):
 
     def forward(self, bits: Tensor, all_positions: bool = False) -> Tensor:
         x = self.embedding(token_numbers(bits))
-        for layer in self.layers:
+        *earlier, final = self.layers
+        for layer in earlier:
             x = layer(x, causal=self.causal)
+        # Where the last position alone is read, the last layer is computed there alone, unless somebody looks into it.
+        last = self.read == "last" and not all_positions and unwatched(*final.modules(), made_of=_PARTS)
+        x = final(x, causal=self.causal, last=last)
         if self.read == "mean" and not all_positions:
             return self.head(self.norm(x).mean(1)).squeeze(-1)
         return self.head(self.norm(x if all_positions else x[:, -1])).squeeze(-1)

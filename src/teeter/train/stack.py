@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from teeter.errors import InputError
 from teeter.measure.forward import unfused
 from teeter.measure.room import pairs_at_once
+from teeter.models.watched import looked_into
 from teeter.perturb.inputs import Inputs
 from teeter.train.pieces import copies, differentiated_on_gpu, pieces
 from teeter.train.stacked_encoder import check_bits, serves, stacked_encoder
@@ -53,13 +55,15 @@ class Stacked:
         return plain_answers(self.shape, dict(weights), inputs, shared=True)
 
     def pairs(self, inputs: Inputs, plain: bool = False) -> int:
-        """How many pairs of models and inputs there is room for at once, in `shared` or in `plain_answers`."""
+        """How many pairs of models and inputs there is room for at once, in `shared` or in `plain_answers`, even of a
+        model that somebody looks into."""
         parts = {"": inputs} if isinstance(inputs, Tensor) else inputs
         key = plain, *((name, part.dtype, part.shape[1:]) for name, part in parts.items())
         if key not in self._pairs:
             one = {name: part.detach()[:1] for name, part in self.weights.items()}
             program = partial(plain_answers, self.shape, one, shared=True) if plain else partial(self.shared, one)
-            self._pairs[key] = pairs_at_once(program, inputs)
+            with looked_into(self.shape) if plain else nullcontext():
+                self._pairs[key] = pairs_at_once(program, inputs)
         return self._pairs[key]
 
     def some(self, places: Sequence[int]) -> Stacked:
