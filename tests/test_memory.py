@@ -11,12 +11,13 @@ import torch
 
 from teeter import cli
 from teeter.errors import RunsFailed
-from teeter.memory import keep_freed_memory
+from teeter.memory import give_back_memory, keep_freed_memory
 from teeter.runs import Store, execute, on_cores
 
 resource = pytest.importorskip("resource")
 
 MEBIBYTES, TIMES = 64, 20
+LAYERS = (8, 64, 4, 64, 2)  # mebibytes of what is made one after the other, and freed in reverse
 ASKED = f"""
 import resource, sys, torch
 from teeter.memory import keep_freed_memory
@@ -24,8 +25,10 @@ if sys.argv[1] == "kept" and not keep_freed_memory():
     sys.exit(3)
 torch.set_num_threads(1)
 def take():
-    torch.ones({MEBIBYTES} << 18)  # of four bytes each
-for _ in range(10):  # until there is room for the tensor and for what a border takes
+    layers = [torch.ones(size << 18) for size in {LAYERS}]  # of four bytes each
+    while layers:
+        layers.pop()
+for _ in range(10):  # until there is room for them and for what a border takes
     take()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range({TIMES}):
@@ -35,7 +38,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / {TIMES})
 
 
 def pages(how: str) -> float:
-    """How many pages a process asks for at each of several tensors of one size, each freed before the next."""
+    """How many pages a process asks for at each step of several."""
     done = subprocess.run([sys.executable, "-c", ASKED, how], capture_output=True, text=True)
     if done.returncode == 3:
         pytest.skip("this C library cannot be asked to keep what is freed")
@@ -43,7 +46,7 @@ def pages(how: str) -> float:
     return float(done.stdout)
 
 
-def test_a_tensor_of_a_known_size_takes_no_new_memory():
+def test_a_step_like_others_before_takes_no_new_memory():
     assert pages("kept") < 0.1 * pages("as it is")
 
 
@@ -79,6 +82,14 @@ def test_what_is_kept_can_be_given_back():
     assert kept >= MEBIBYTES > 10 * max(left, 0)
 
 
+def test_what_nobody_asked_for_is_not_given_back(monkeypatch):
+    asked = []
+    monkeypatch.setattr("teeter.memory.ctypes.CDLL", lambda name: asked.append(name))
+    monkeypatch.setattr("teeter.memory._kept", False)
+    give_back_memory()
+    assert not asked
+
+
 def test_other_systems_are_left_as_they_are(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not keep_freed_memory()
@@ -101,11 +112,13 @@ def test_the_command_line_asks_for_it(monkeypatch):
 
 def take(folder: Path, piece: list[int]) -> None:
     """What a worker asks its system for, as `pages` has it."""
-    for _ in range(10):
-        torch.ones(MEBIBYTES << 18)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(TIMES):
-        torch.ones(MEBIBYTES << 18)
+    before = 0
+    for step in range(10 + TIMES):
+        if step == 10:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        layers = [torch.ones(size << 18) for size in LAYERS]
+        while layers:
+            layers.pop()
     (folder / "pages").write_text(str((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / TIMES))
 
 

@@ -9,8 +9,9 @@ from contextlib import suppress
 
 __all__ = ["give_back_memory", "keep_freed_memory"]
 
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # mallopt's names for them, in glibc's malloc.h
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # mallopt's names for them, in glibc's malloc.h
 _NEVER = -1
+_kept = False
 
 
 def keep_freed_memory() -> bool:
@@ -22,16 +23,17 @@ def keep_freed_memory() -> bool:
     always fit where another was: so this is for programs of our own, which `give_back_memory` when a piece of work is
     done, and not for whoever imports teeter. With TEETER_KEEP_MEMORY=0 nothing is asked.
     """
+    global _kept
     if not sys.platform.startswith("linux") or os.environ.get("TEETER_KEEP_MEMORY") == "0":
         return False
     with suppress(AttributeError, OSError):  # not glibc
         ask = ctypes.CDLL(None).mallopt
-        return all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, _NEVER), ask(_TOP_PAD, 1 << 26)])
-    return False
+        _kept = all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, _NEVER)])
+    return _kept
 
 
 def give_back_memory() -> None:
-    """Give the system what is kept and not in use, wherever it lies."""
-    if sys.platform.startswith("linux"):
+    """Give the system what is kept and not in use, wherever it lies; nothing where nobody asked that it be kept."""
+    if _kept:
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)

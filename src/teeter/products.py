@@ -1,9 +1,9 @@
 """Float32 matrix products by oneDNN where torch would ask MKL, for whoever asks for them: TEETER_ONEDNN=1.
 
-On AMD's processors with AVX-512 MKL uses half of each vector, and oneDNN is twice as fast (benchmarks/processor.py).
-torch asks it for float32 only where it is allowed bf16, by `set_float32_matmul_precision("medium")`. oneDNN takes bf16
-then only where a processor multiplies tiles of it (AMX), which AMD's do not: products are float32 as before. That is
-checked, by products that bf16 would get wrong.
+On AMD's processors with AVX-512 MKL uses half of each vector, and oneDNN is up to twice as fast (see
+benchmarks/processor.py). torch asks it for float32 only where it is allowed bf16, by
+`set_float32_matmul_precision("medium")`. oneDNN takes bf16 then only where a processor multiplies tiles of it (AMX),
+which AMD's do not: products are float32 as before. That is checked, by products that bf16 would get wrong.
 
 It has to be asked for since rounding, which training enlarges, then hangs on what is multiplied at once: with MKL, a
 model trained in a stack of two or more comes out the same whatever the others are; with oneDNN it does not.

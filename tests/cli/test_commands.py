@@ -221,6 +221,14 @@ def test_demo_goes_on_where_data_cannot_be_had(teeter, monkeypatch, tmp_path):
     assert teeter("demo", "--out", "shown")[0] == 2  # what is no matter of data is not passed over
 
 
+def test_a_store_that_cannot_be_written_is_said_before_any_worker_starts(teeter, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("teeter.studies.execute_all", lambda *given: pytest.fail("begun"))
+    code, out, err = teeter("study", "run", "hahn2024/functions", "--store", "file/store", "--workers", "2")
+    assert (code, out) == (2, "")
+    assert err == "teeter: Not a directory: file/store/hahn2024/functions\n"
+
+
 def test_a_study_that_shares_runs(teeter, tmp_path):
     """It is run, shown, packed and reported like any other, from where the other's runs are."""
     name, home = "vasudeva2025/random-noise", tmp_path / "here" / "vasudeva2025" / "cifar10"

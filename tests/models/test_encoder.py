@@ -10,7 +10,7 @@ from teeter.models import MODELS, Decoder, Encoder
 from teeter.models.block import Block
 from teeter.perturb import BitFlip, EmbeddingNoise
 
-from .training import copy_block, falls, losses, reached, shuffled, size
+from .training import Largest, copy_block, falls, losses, reached, shuffled, size
 
 SMALL = dict(length=6, dim=8, heads=2)
 
@@ -70,6 +70,37 @@ def test_the_last_layer_is_computed_where_it_is_read_unless_somebody_looks(kind,
         assert all(torch.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(alone, watched, strict=True))
     assert torch.allclose(alone[0], model(bits, all_positions=True)[:, -1], rtol=0, atol=1e-10)
     assert seen[-1] == 6
+
+
+class Own(Block):
+    """A layer of somebody's, who knows nothing of the last position."""
+
+    def forward(self, x, causal=False):
+        return super().forward(x, causal)
+
+
+def test_what_stands_in_the_place_of_the_last_layer_is_called_as_any_layer():
+    torch.manual_seed(0)
+    model, bits = shuffled(Encoder(**SMALL)), cube.points(6)
+    expected, last = model(bits), model.layers[-1]
+    model.layers[-1] = Own(8, 2, 8).double()
+    model.layers[-1].load_state_dict(last.state_dict())
+    assert torch.allclose(model(bits), expected, rtol=0, atol=1e-10)
+    model.layers[-1] = last
+    usual = last.forward
+    last.forward = lambda x, causal: usual(x, causal)
+    assert torch.allclose(model(bits), expected, rtol=0, atol=1e-10)
+    model.layers = nn.ModuleList()
+    x = model.embedding((bits < 0).long())
+    assert torch.allclose(model(bits), model.head(x[:, -1])[:, 0], rtol=0, atol=1e-10)
+
+
+def test_a_batch_over_weights_copies_none_of_them_for_every_input():
+    models, bits = [Encoder(length=6, dim=32, heads=2) for _ in range(3)], cube.points(6, dtype=torch.float32)
+    stack, _ = torch.func.stack_module_state(models)
+    with Largest() as seen:
+        vmap(lambda weights: functional_call(models[0], weights, (bits,)))(stack)
+    assert 0 < seen.numbers <= 3 * 64 * 6 * 32  # what all positions of all inputs are
 
 
 def test_layers_start_as_copies_or_apart():

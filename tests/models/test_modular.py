@@ -6,10 +6,10 @@ from torch import nn
 import teeter
 from teeter.errors import InputError
 from teeter.models import MODELS, ModularAddition
-from teeter.perturb import EmbeddingNoise, TokenReplace
+from teeter.perturb import EmbeddingNoise, HiddenNoise, TokenReplace
 from teeter.train import Stack
 
-from .training import falls, losses, reached, shuffled, size, torch_attention
+from .training import Largest, falls, losses, reached, shuffled, size, torch_attention
 
 P = 5
 TOKENS = torch.cartesian_prod(torch.arange(P), torch.arange(P), torch.tensor([P]))
@@ -121,17 +121,6 @@ def test_bad_input(call, message):
 
 def test_a_stack_has_one_matrix_of_queries_a_model(monkeypatch):
     """Torch would otherwise copy it for every input, which took most of a training step."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Largest(TorchDispatchMode):
-        numbers = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            out = func(*args, **(kwargs or {}))
-            if isinstance(out, torch.Tensor):
-                self.numbers = max(self.numbers, out.numel())
-            return out
-
     stack, tokens = Stack([model_of(0), model_of(1)]), TOKENS.expand(2, *TOKENS.shape)
     monkeypatch.setattr(ModularAddition, "_has_tables", lambda self, tokens: False)
     with Largest() as seen:
@@ -194,3 +183,16 @@ def test_tables_in_a_stack():
     said = Stack(models)(torch.stack([MANY, MANY.flip(0)]))
     alone = torch.stack([models[0](MANY), models[1](MANY.flip(0))])
     assert torch.allclose(said, alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["up", "down"])
+@pytest.mark.parametrize("tables", [False, True])
+def test_noise_within_the_network(name, tables, monkeypatch):
+    """Which sees one position, whichever way that has come."""
+    model = model_of().eval()
+    monkeypatch.setattr(ModularAddition, "_has_tables", lambda self, tokens: tables)
+    little, much = (
+        teeter.sensitivity(model, TOKENS, HiddenNoise(name, sigma2, tokens=1), budget=2000).value
+        for sigma2 in (1e-8, 9.0)
+    )
+    assert little < 0.02 < 0.2 < much

@@ -46,6 +46,7 @@ def test_tokens_that_a_gpu_is_given_beside_change_nothing(make, n, monkeypatch):
         "teeter.models.wide_attention.F.pad", lambda *given, **how: seen.append(1) or pad(*given, **how)
     )
     monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    monkeypatch.setattr("teeter.models.wide_attention.ON_GPU", True)
     padded = answers(part, x)
     assert bool(seen) == (n != 8)
     assert all(torch.allclose(one, other, rtol=0, atol=1e-10) for one, other in zip(usual, padded, strict=True))
@@ -105,10 +106,19 @@ def test_nothing_stands_in_their_place(replaced):
     assert not is_wide(*pair, heads=2, tokens=5)
 
 
+def test_on_a_gpu_it_waits_for_a_measurement(monkeypatch):
+    pair = maps()
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    assert not is_wide(*pair, heads=2, tokens=5)
+    monkeypatch.setattr("teeter.models.wide_attention.ON_GPU", True)
+    assert is_wide(*pair, heads=2, tokens=5)
+
+
 @PARTS
-def test_compilers_see_one_program(make):
-    part = make()
-    assert torch.compile(part, backend="eager", fullgraph=True)(torch.zeros(3, 5, 8)).shape == (3, 5, 8)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compilers_see_one_program(make, dynamic):
+    part = torch.compile(make(), backend="eager", fullgraph=True, dynamic=dynamic)
+    assert part(torch.zeros(3, 5, 8)).shape == (3, 5, 8)
 
 
 @PARTS

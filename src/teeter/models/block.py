@@ -100,7 +100,7 @@ class Block(nn.Module):
         """With `last`, what the layer makes of the last position alone, which sees all others, causal or not."""
         given = self.norm1(x) if self.pre else x
         if last:  # contiguous, else a batch over weights would copy the matrix of queries for every input
-            x = x[:, -1:].contiguous() + self.attention(given[:, -1:].contiguous(), given)
+            x = x[:, -1:] + self.attention(given[:, -1:].contiguous(), given)
         else:
             x = x + self.attention(given, causal=causal)
         if self.pre:

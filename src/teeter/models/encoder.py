@@ -73,12 +73,14 @@ class Encoder(nn.Module):
 
     def forward(self, bits: Tensor, all_positions: bool = False) -> Tensor:
         x = self.embedding(token_numbers(bits))
-        *earlier, final = self.layers
-        for layer in earlier:
-            x = layer(x, causal=self.causal)
+        layers = list(self.layers)
         # Where the last position alone is read, the last layer is computed there alone, unless somebody looks into it.
-        last = self.read == "last" and not all_positions and unwatched(*final.modules(), made_of=_PARTS)
-        x = final(x, causal=self.causal, last=last)
+        last = self.read == "last" and not all_positions
+        final = layers.pop() if last and layers and unwatched(*layers[-1].modules(), made_of=_PARTS) else None
+        for layer in layers:
+            x = layer(x, causal=self.causal)
+        if final is not None:
+            x = final(x, last=True)
         if self.read == "mean" and not all_positions:
             return self.head(self.norm(x).mean(1)).squeeze(-1)
         return self.head(self.norm(x if all_positions else x[:, -1])).squeeze(-1)

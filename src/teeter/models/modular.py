@@ -8,8 +8,8 @@ for the last). It masks later positions, which changes nothing where a single la
 Both programs also have a logit for "=", which is never the answer: there is none here.
 
 Before attention a position has one of p + 1 vectors, however many inputs there are. Where these are many more than
-that, keys, values and all scores are tables, from which inputs only pick: the same function, on two cores twice as fast
-to train (benchmarks/processor.py). What it would bring on a GPU has not been measured: there it is left alone.
+that, keys, values and all scores are tables, from which inputs only pick: the same function, on two cores nearly twice
+as fast to train (benchmarks/processor.py). What it would bring on a GPU has not been measured: there it is left alone.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class ModularAddition(nn.Module):
         last, gathered = self._picked(tokens) if self._has_tables(tokens) else self._attended(tokens)
         mid = gathered + last if self.residual else gathered
         out = self.down(self.up(mid).relu())
-        return self.head(out + mid if self.residual else out)
+        return self.head((out + mid if self.residual else out)[:, 0])
 
     def _attended(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What the last position is, and what it gathers: (batch, dim) each."""
+        """What the last position is, and what it gathers: (batch, 1, dim) each."""
         x = self.embedding(tokens)
         last = x[:, -1:].contiguous()  # else a batch over weights would copy the matrix of queries for every input
-        return last[:, 0], self.attention(last, x)[:, 0]
+        return last, self.attention(last, x)
 
     def _has_tables(self, tokens: Tensor) -> bool:
         parts = [*self.embedding.modules(), *self.attention.modules()]
@@ -98,5 +98,5 @@ class ModularAddition(nn.Module):
         asked = (place + tokens[:, 2:]) * n + tokens
         chances = F.embedding(asked, scores.permute(0, 2, 3, 1).reshape(-1, heads)).softmax(1)
         seen = F.embedding(place + tokens, value.transpose(1, 2).reshape(3 * n, -1))
-        mixed = (seen.unflatten(-1, (heads, -1)) * chances.unsqueeze(-1)).sum(1).flatten(-2)
-        return F.embedding(tokens[:, 2], vectors[:, 2]), self.attention.output(mixed)
+        mixed = (seen.unflatten(-1, (heads, -1)) * chances.unsqueeze(-1)).sum(1, keepdim=True).flatten(-2)
+        return F.embedding(tokens[:, 2:], vectors[:, 2]), self.attention.output(mixed)

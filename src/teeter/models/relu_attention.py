@@ -37,5 +37,6 @@ def relu_attention(
         weights = weights.masked_fill(~mask, 0.0)
     if mean:
         weights = weights / (key.shape[-2] if mask is None else mask.sum(-1, keepdim=True).clamp_min(1))
-    weights = F.dropout(weights, dropout, training=dropout > 0)
+    if dropout:
+        weights = F.dropout(weights, dropout)
     return weights @ value, weights

@@ -22,6 +22,9 @@ from teeter.models.watched import unwatched
 
 __all__ = ["is_wide", "wide_attention"]
 
+# On a GPU it waits for a measurement: a step of ViT-small took 7.7 ms on an H200 and 6.1 with keys and values, but that
+# was before tokens were padded (benchmarks/epochs.py measures both).
+ON_GPU = False
 _ALIGNED = 8  # tokens: the tensor cores of a GPU take matrices whose rows begin at multiples of 16 bytes
 _MOST = 128  # tokens, beyond which scores that are written out cost more than they spare (a token alone sees nobody)
 
@@ -37,6 +40,8 @@ def is_wide(qkv: nn.Module, out: nn.Module, heads: int, tokens: int) -> bool:
     if not unwatched(qkv, out, made_of=(nn.Linear,)):
         return False
     assert isinstance(qkv, nn.Linear)
+    if qkv.weight.is_cuda and not ON_GPU:
+        return False
     return 1 < tokens <= _MOST and qkv.bias is None and qkv.out_features >= 3 * heads * qkv.in_features
 
 
@@ -72,6 +77,8 @@ def wide_attention(
     scores = ((z @ asks).view(batch, (n + more) * heads, dim) @ z.mT).view(batch, n + more, heads, n + more)
     if mask is not None:
         scores += mask.unsqueeze(1)
-    weights = F.dropout(scores.relu() if relu else scores.softmax(-1), dropout, training=dropout > 0)
+    weights = scores.relu() if relu else scores.softmax(-1)
+    if dropout:
+        weights = F.dropout(weights, dropout)
     gathered = (weights.flatten(1, 2) @ z).view(batch, n + more, heads * dim)
     return F.linear(gathered[:, :n], reads.mT, out.bias)

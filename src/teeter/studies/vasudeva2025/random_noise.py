@@ -32,7 +32,7 @@ TABLE_4 = {
 RATIOS = {noise: TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise] for noise in ("whole", "patch")}
 WORDS = {"whole": "on all pixels", "whole as released": "on all pixels as released", "patch": "on a patch"}
 VARIANCES = {"whole": 0.025, "whole as released": 0.025**2, "patch": 1.0}
-DROWNED = 0.3  # a third of the answers change: of two models that are both drowned in noise, no ratio tells anything
+DROWNED = 0.3  # of the answers change: of two models that are both drowned in noise, no ratio tells anything
 SMOKE, SMALL, PAPER = (
     [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
 )
@@ -95,7 +95,8 @@ DEPARTURES = [
     "The released code multiplies noise on a patch by its variance in place of the root. Of variance 1 that is the "
     "same; 0.025, were it multiplied so too, would be a variance of 0.000625. Both are measured, and V's numbers "
     "compared with both. This was added when three runs of ResNet-18 had been measured, whose sensitivities to the "
-    "former were 0.52, 0.51 and 0.56; they were set aside, to be made again and measured both ways.",
+    "former were 0.52, 0.51 and 0.56; they were set aside, to be made again and measured both ways (they are in commit "
+    "98dbb9e).",
     f"Where both models change {DROWNED:.0%} of their answers and more, their ratio is bound to be near 1 and does not "
     "count.",
 ]

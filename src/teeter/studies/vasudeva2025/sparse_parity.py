@@ -294,15 +294,15 @@ DEPARTURES = [
     "Which bits count is not said: the seed draws them, the strings and the first weights.",
     "V's words as numbers: close to 50 % is below 60 %, learned is a test accuracy of 99 %, converged is within a "
     "tenth of p/d for good, and two things coincide within three measured rows of a hundred. These rules "
-    "are ours, and the six settings are taken for six runs of one kind.",
+    "are ours. Trend and coincidence have intervals for which the settings are taken for six runs of one kind.",
     "That sensitivity increases is told by a mean rank correlation. At first it was to be told in every setting by "
     "itself, until the small tier showed how much it goes up and down while nothing is learned.",
     "A run ends at the first measured row that is right on all training strings, all that are tested, and all of their "
     "neighbours that are tried: from there on it is the parity, and there is nothing more to learn. V goes on to "
     "epoch 1,000. That sensitivity is p/d at the end of such a run is so by this rule, and no claim; what can fail is "
     "that it comes there when test accuracy does.",
-    "The runs of 'last' that were made first were made before there was another variant: their programs, and not what "
-    "they do, had no such field.",
+    "The first runs of 'last' were made before there was another variant, and go by the names that they would have "
+    "now: what they compute is the same.",
     "At small tier d = 16, p = 3 and fewer strings and epochs, in settings that differ as the paper's do.",
 ]
 
