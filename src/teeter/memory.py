@@ -28,8 +28,10 @@ def keep_freed_memory() -> bool:
         return False
     with suppress(AttributeError, OSError):  # not glibc
         ask = ctypes.CDLL(None).mallopt
-        _kept = all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, _NEVER)])
-    return _kept
+        if all([ask(_MMAP_MAX, 0), ask(_TRIM_THRESHOLD, _NEVER)]):
+            _kept = True
+            return True
+    return False
 
 
 def give_back_memory() -> None:
