@@ -34,7 +34,7 @@ def study_page(outcome: Outcome) -> str:
         f"![{study.title}](../images/{slug(study.name)}.svg)",
         "",
         *([] if outcome.tier == "paper" else [f"**{so_far(study)} This is {SMALLER}{other_data(outcome)}**", ""]),
-        f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}.",
+        f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}{papers_own(study)}.",
         "",
         "| claim | published | measured | interval | verdict |",
         "|---|---:|---:|---:|---|",
@@ -95,6 +95,10 @@ def spent(outcome: Outcome) -> str:
         f"{said}; one model after the other, at the {ms:.1f} ms a step of a plain loop (an encoder of 20 bits), "
         f"{'more than ' if longer else ''}{duration(ms / 1000 * steps)}"
     )
+
+
+def papers_own(study: Study) -> str:
+    return f"; the paper's own took {study.took}" if study.took else ""
 
 
 def tier_of(outcome: Outcome) -> Sequence[Any]:

@@ -49,6 +49,7 @@ WAITING = {
     "hahn2024/recurrent",
     "vasudeva2025/cifar10",
     "vasudeva2025/depth-heads",
+    "vasudeva2025/dropout",
     "vasudeva2025/early-warning",
     "vasudeva2025/enlarged",
     "vasudeva2025/flatness",

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from teeter.errors import InputError
 from teeter.measure import Estimate
 from teeter.report.words import interval_heading
 from teeter.studies import Claim
@@ -59,6 +60,28 @@ def test_an_empty_table_is_not_measured():
 def test_of_what_is_absent_all_of_the_interval_is_small(value, strict, expected):
     claim = Claim("no effect", 0, lambda table: Estimate(value, value - 0.2, value + 0.2, 9), 0.3, 0.3, strict)
     assert claim.judge(pd.DataFrame({"x": [1]})).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.1, 0.2, "reproduced"), (0.9, 1.0, "reproduced"), (0.05, 0.2, "undecided"), (0.01, 0.09, "not reproduced")],
+)
+def test_where_the_paper_has_words_a_range_decides(low, high, expected):
+    claim = Claim("some", None, lambda table: Estimate((low + high) / 2, low, high, 9), allows=(0.1, 1.0))
+    judged = claim.judge(TABLE)
+    assert judged.verdict == expected
+    assert judged.record()["published"] is None
+
+
+def test_more_than_what_is_published_may_be_as_good():
+    claim = Claim("less is better", 0.7, lambda table: Estimate(0.3, 0.2, 0.4, 9), allows=(0.0, 0.9))
+    assert claim.judge(TABLE).verdict == "reproduced"
+    assert claim.judge(TABLE).record()["published"] == 0.7
+
+
+def test_a_claim_compares_with_something():
+    with pytest.raises(InputError, match="or with a range that it allows: nothing"):
+        Claim("nothing", None, lambda table: Estimate.exact(1.0))
 
 
 def test_what_no_run_speaks_to_is_not_told_as_measured():

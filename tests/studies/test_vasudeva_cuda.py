@@ -27,6 +27,7 @@ from teeter.studies.vasudeva2025 import (
     adding,
     cifar10,
     depth_heads,
+    dropout,
     early_warning,
     enlarged,
     fashion,
@@ -158,7 +159,8 @@ def kind(spec):
 # By what is least known; what shares its program with another comes last.
 ORDER = ("sgd penalty", "efficientnet", "densenet", "convmixer", "224 vit-simple", "fashion-mnist vit", "cnn", "leaky")
 ORDER += ("mlp-mnist", "vit-small-mnist", "resnet18", "vit-simple sgd", "vit-small adam", "vit-small sgd  0 0")
-TRAINED = [spec for study in (mnist, fashion, cifar10, optimizer, depth_heads, robustness) for spec in study.PAPER]
+IMAGES = (mnist, fashion, cifar10, optimizer, depth_heads, dropout, robustness)
+TRAINED = [spec for study in IMAGES for spec in study.PAPER]
 TRAINED += [spec for spec in enlarged.PAPER if not spec.training]
 SEEN = {kind(spec): spec for spec in reversed(TRAINED)}
 NAMES = sorted(sorted(SEEN), key=lambda name: next((i for i, part in enumerate(ORDER) if part in name), len(ORDER)))

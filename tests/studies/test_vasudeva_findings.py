@@ -2,7 +2,7 @@
 
 from teeter.runs import Store
 from teeter.studies import find
-from teeter.studies.vasudeva2025 import fashion
+from teeter.studies.vasudeva2025 import fashion, synthetic
 from teeter.studies.vasudeva2025.vision import matched
 from tests.test_records import ROOT, spread
 
@@ -17,6 +17,27 @@ def test_how_many_settings_come_out():
     (ours,) = (each for claim, each in altered.items() if claim.startswith("(1,17,3,20):"))
     assert ours.estimate.value == 0  # as the mean of label times token says
     assert "in five of six settings; in the largest it does not" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_which_choice_gives_which_column():
+    """What the departures of `synthetic` say of Figure 3, and of the account by the mean direction."""
+    study = find("vasudeva2025/synthetic")
+    table, said = study.outcome("paper", Store(ROOT / "results")).table, " ".join(study.departures)
+    left, right = synthetic.FIGURE_3
+    measured = [("mean", left, "sparse"), ("adam", right, "frequent"), ("adam", left, "sparse")]
+    one, two, three = (synthetic.ends(table, s, v)[f"alignment_{kind}"].mean() for v, s, kind in measured)
+    ahead = [synthetic.lead(s, v, False)(table).value for v, s, _ in measured[:2]]
+    assert f"the left one (alignment {one:.3f}, attention ahead by {ahead[0]:.2f})" in said
+    assert f"the right one ({two:.2f} and {ahead[1]:.2f}), and in the left has an alignment of {three:.2f}" in said
+    assert (synthetic.ends(table, right, "mean")["altered"] == 0).all()
+    dense = (1, 32, 7, 33)
+    assert synthetic.followed(dense) == 1 and synthetic.safer(dense) == "frequent"
+    assert (synthetic.ends(table, dense)["altered"] == 0).all()
+
+
+def untrained(table):
+    """Mean sensitivity before any training, by model: what a script has that never steps its optimizer."""
+    return table.loc[(table.about == "epoch") & (table.epoch == 0)].groupby("model")["sensitivity"].mean()
 
 
 def test_which_is_more_sensitive_on_digits():
@@ -35,7 +56,11 @@ def test_which_is_more_sensitive_on_digits():
     assert "less by one of {:.1f} at 16 and of {:.1f} at 64".format(*less) in said
     verdicts = {each.claim.claim.split(" (")[0]: each.verdict for each in outcome.judgements[1:]}
     no, yes, unknown = "not reproduced", "reproduced", "undecided"
-    assert list(verdicts.values()) == [no, no, unknown, yes, unknown, no]
+    assert list(verdicts.values()) == [no, no, unknown, yes, no, unknown, no]
+    scattered = means["vit-small-mnist"] / means["mlp-mnist"]
+    times = f"changes the ViT's answer {scattered['scattered', 1.0]:.1f} times as often as the MLP's"
+    assert times in said and "untrained the ViT changes no answer" in said
+    assert untrained(outcome.table)["vit-small-mnist"] == 0
 
 
 def test_which_is_more_sensitive_on_clothes():
@@ -75,6 +100,11 @@ def test_which_is_more_sensitive_on_clothes():
     patch = means.loc["patch"]
     vit, mlps = patch[fashion.VIT], ["mlp-leaky-relu", "mlp-sigmoid"]
     assert f"it is at {vit[1.25]:.3f} with a quarter of V's" in said
+    assert f"take it to {vit[20]:.3f} to {vit[40]:.3f} (noise of variance 20 and 40 on a patch)" in said
+    assert f"its scattering to {means.loc['scattered', 25.0][fashion.VIT]:.3f};" in said
+    first = untrained(table)
+    rest = f"the MLPs have {first[mlps[0]]:.3f} and {first[mlps[1]]:.3f} and the CNN {first.cnn:.3f}"
+    assert f"untrained the ViT changes no answer, where {rest}" in said and first[fashion.VIT] == 0
     assert (
         f"({patch.cnn[2.5]:.3f}), and the MLPs' still ({' and '.join(f'{patch[each][2.5]:.3f}' for each in mlps)})"
         in said

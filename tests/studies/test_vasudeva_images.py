@@ -9,6 +9,7 @@ from teeter.runs.store import Run
 from teeter.studies.vasudeva2025 import (
     cifar10,
     depth_heads,
+    dropout,
     fashion,
     flatness,
     mnist,
@@ -23,7 +24,7 @@ from teeter.studies.vasudeva2025.over_epochs import NAMES
 from teeter.studies.vasudeva2025.settings import SETTINGS
 from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, run
 
-ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, robustness, flatness]
+ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, dropout, robustness, flatness]
 SPEC = dict(model="", seed=0, optimizer="sgd", training="", layers=0, heads=0)
 
 
@@ -40,13 +41,18 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
             for epoch, accuracy in enumerate((0.1, 0.95, 1.0)):
                 row = dict(about="epoch", epoch=epoch, step=epoch, frequent=0.1, train_accuracy=accuracy)
                 row["test_accuracy"] = 0.8 * accuracy
-                rows.append({**own, **row, "train_loss": 2.0 - epoch, "sensitivity": s if epoch else 0.9})
-            for level in LEVELS:
-                row = dict(about="noise", noise="patch", sigma2=level * SETTINGS[data].sigma2)
-                rows.append({**own, **row, "sensitivity": min(s * level ** kind["power"], 1.0)})
-            for sigma2, whole in ((0.025, kind["whole"]), (0.025**2, kind.get("quiet", kind["whole"]))):
-                row = dict(about="noise", noise="whole", sigma2=sigma2, sensitivity=whole * factor)
-                rows.append({**own, **row})
+                rows.append(
+                    {**own, **row, "train_loss": 2.0 - epoch, "test_loss": 2.0, "sensitivity": s if epoch else 0.9}
+                )
+            noises = [("patch", level, min(s * level ** kind["power"], 1.0)) for level in LEVELS]
+            whole = kind["whole"] * factor, kind.get("quiet", kind["whole"]) * factor
+            noises += [("whole", sigma2, each) for sigma2, each in zip((0.025, 0.025**2), whole, strict=True)]
+            for noise, level, sensitivity in noises:
+                row = dict(noise=noise, sigma2=level * (SETTINGS[data].sigma2 if noise == "patch" else 1))
+                rows.append({**own, **row, "about": "noise", "sensitivity": sensitivity})
+                if (noise, level) != ("patch", 1.0):
+                    row["about"] = "meanwhile"
+                    rows += [{**own, **row, "epoch": i, "sensitivity": sensitivity if i else 0.9} for i in range(3)]
             scattered = dict(about="noise", noise="scattered", sigma2=SETTINGS[data].sigma2 ** 2)
             rows.append({**own, **scattered, "sensitivity": kind.get("scattered", kind["sensitivity"]) * factor})
             for rho, times in ((0.005, 1), (0.05, kind.get("louder", 1))):
@@ -129,14 +135,22 @@ def test_mnist_under_other_noise():
         for noise, sigma2, ratio in kinds
         for factor in [ratio if row["model"] == "mlp-mnist" else 1.0]
     ]
-    found = verdicts(mnist, pd.concat([table, pd.DataFrame(more)]))
-    no, yes, absent = "not reproduced", "reproduced", "not run at this tier"
-    assert found == [no, no, no, yes, absent, yes, absent]
+    both = pd.concat([table, pd.DataFrame(more)], ignore_index=True)
+    no, yes, absent, unknown = "not reproduced", "reproduced", "not run at this tier", "undecided"
+    assert verdicts(mnist, both) == [no, no, no, yes, absent, absent, yes, absent]
+    both.loc[(both["model"] == "mlp-mnist") & (both["epoch"] == 2), "train_accuracy"] = 0.9  # the ViT's is 1 at the end
+    assert verdicts(mnist, both)[1:] == [unknown] * 3 + [absent, absent, unknown, absent]
 
 
 def five(vit, other, vit_power=0.5, power=1.0):
     kinds = [dict(model=model, sensitivity=other, power=power) for model in variance.OTHERS]
     return kinds + [dict(model=model, sensitivity=vit, power=vit_power) for model in variance.VITS]
+
+
+def idle(table, models):
+    """The same, where these models have learned nothing: one answer is right in a tenth."""
+    table.loc[(table["about"] == "epoch") & table["model"].isin(models), "train_accuracy"] = 0.12
+    return table
 
 
 def test_variance():
@@ -146,6 +160,15 @@ def test_variance():
     assert variance.growth(right, "vit-small").value == pytest.approx(0.8 - 0.01 * 8**0.5 - (0.025 - 0.005), abs=2e-3)
     assert verdicts(variance, made(five(0.1, 0.1, 1.0))) == ["not reproduced"] * 4
     assert verdicts(variance, made(five(0.01, 0.1), seeds=1)) == ["undecided"] * 4
+    later = right.copy()  # at equal accuracy, not at the end of training
+    later.loc[later["about"] == "noise", "sensitivity"] = 0.5
+    assert verdicts(variance, later) == ["reproduced"] * 4
+    quick = right["model"] == "resnet18"
+    right.loc[quick & (right["epoch"] == 2), "sensitivity"] = 0.0  # once it is more accurate than the others come to be
+    right.loc[~quick & (right["epoch"] == 2), "train_accuracy"] = 0.95
+    assert verdicts(variance, right) == ["reproduced"] * 4
+    assert verdicts(variance, idle(made(five(0.0, 0.1)), ["vit-small"])) == ["undecided"] * 2 + ["reproduced"] * 2
+    assert verdicts(variance, idle(made(five(0.0, 0.1)), [*variance.VITS, *variance.OTHERS])) == ["undecided"] * 4
     one_is_near = five(0.01, 0.1)
     one_is_near[1]["sensitivity"] = 0.01
     assert verdicts(variance, made(one_is_near))[::2] == ["not reproduced"] * 2
@@ -155,6 +178,7 @@ def test_random_noise():
     patch, whole = ({m: random_noise.TABLE_4[m, n] for m in random_noise.MODELS} for n in ("patch", "whole"))
     kinds = [dict(model=model, sensitivity=patch[model], whole=whole[model]) for model in patch]
     assert set(verdicts(random_noise, made(kinds))) == {"reproduced"}
+    assert verdicts(random_noise, idle(made(kinds), ["vit-small"])) == ["reproduced"] * 3 + ["undecided"] * 8
     same = [dict(model=model, sensitivity=patch[model], whole=patch[model]) for model in patch]
     assert verdicts(random_noise, made(same))[6:] == [
         *["not reproduced"] * 2,
@@ -174,6 +198,9 @@ def test_random_noise():
         [axes] = random_noise.figure(table).axes
         assert [line.get_markerfacecolor() for line in axes.lines].count("none") == hollow
         assert ("hollow: 0" in axes.get_ylabel()) == bool(hollow)
+    ends = made(kinds)
+    ends.loc[ends["about"] == "noise", "sensitivity"] = 0.2  # ratios are taken where accuracies are the same
+    assert verdicts(random_noise, ends) == ["not reproduced"] * 6 + ["reproduced"] * 5
 
 
 @pytest.mark.parametrize(
@@ -183,6 +210,12 @@ def test_optimizer(ratio, verdict):
     kinds = [dict(model="vit-small", optimizer=o, sensitivity=s) for o, s in (("sgd", 0.01), ("adam", 0.01 * ratio))]
     assert verdicts(optimizer, made(kinds)) == [verdict]
     assert verdicts(optimizer, made(kinds, seeds=1)) == ["undecided"]
+
+
+def test_optimizers_that_may_be_far_apart_are_not_alike():
+    table = made([dict(model="vit-small", optimizer=each, sensitivity=0.01) for each in ("sgd", "adam")])
+    table.loc[(table["optimizer"] == "adam") & (table["seed"] == 0), "sensitivity"] *= 3
+    assert verdicts(optimizer, table) == ["undecided"]
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.3, "reproduced"), (4, "not reproduced")])
@@ -195,6 +228,19 @@ def test_depth_and_heads(ratio, verdict):
     table.loc[stuck, "train_accuracy"] = 0.1  # of that seed a shape is missing
     assert depth_heads.furthest(table).n == 2
     assert verdicts(depth_heads, made(kinds, seeds=1)) == ["undecided"]
+
+
+def test_dropout():
+    kinds = [dict(model="vit-small", training=t, sensitivity=0.005) for t in ("", "dropout")]
+    other = made([dict(model=fashion.VIT, training="dropout", sensitivity=0.0098)], "fashion-mnist")
+    other["run"] = "fashion " + other["run"]
+    assert verdicts(dropout, pd.concat([made(kinds), other])) == ["reproduced"] * 3
+    steadier = [kinds[0], dict(kinds[1], sensitivity=0.001)]
+    other["sensitivity"] *= 4
+    other["train_accuracy"] *= 0.3  # the level of CIFAR-10 is its own
+    assert verdicts(dropout, pd.concat([made(steadier), other])) == ["not reproduced"] * 3
+    assert verdicts(dropout, made(kinds, "digits")) == ["not run at this tier"] * 2 + ["reproduced"]
+    assert verdicts(dropout, made(kinds, "digits", seeds=1))[2] == "undecided"
 
 
 def figure_9(cnns=0.5, vits=0.6, others=0.7, sensitivity=0.003):
@@ -240,6 +286,9 @@ def test_flatness():
     same = [kinds[0], dict(kinds[0], training="penalty")]
     assert verdicts(flatness, made(same, wobble=0.005))[8:] == ["not reproduced"] * 2
     assert set(verdicts(flatness, made(kinds, seeds=1))) == {"undecided"}
+    flat = [kinds[0], dict(kinds[1], shpred=0.3 * kinds[0]["shpred"])]  # flatter than V's
+    assert verdicts(flatness, made(flat, wobble=0.005))[8:] == ["reproduced"] * 2
+    assert set(verdicts(flatness, idle(made(kinds), ["vit-small"]))) == {"undecided"}
     digits = verdicts(flatness, made(kinds, "digits", wobble=0.005))
     assert digits == ["not run at this tier"] * 8 + ["reproduced"] * 2
 
@@ -267,6 +316,10 @@ def test_paper_tiers():
     assert set(random_noise.PAPER) < set(variance.PAPER) == set(cifar10.PAPER)
     assert {spec for spec in robustness.PAPER if not spec.training} < set(cifar10.PAPER)
     assert set(flatness.PAPER) < set(robustness.PAPER)
+    assert {(spec.data, spec.training) for spec in dropout.PAPER if spec not in cifar10.PAPER} == {
+        ("cifar10", "dropout"),
+        ("fashion-mnist", "dropout"),
+    }
     assert {(spec.layers or 8, spec.heads or 32) for spec in depth_heads.PAPER} == {(8, 32), (4, 32), (8, 8)}
     assert {spec for spec in depth_heads.PAPER if not (spec.layers or spec.heads)} < set(cifar10.PAPER)
     assert [spec.model for spec in cifar10.PAPER[:5]] == list(cifar10.PUBLISHED)  # every model first, then again
@@ -290,6 +343,7 @@ def test_figures_show_every_kind_and_what_is_published(study):
     kinds = {
         optimizer: [dict(model="vit-small", optimizer=each, sensitivity=0.01) for each in ("sgd", "adam")],
         depth_heads: [dict(model="vit-small", layers=each, sensitivity=0.01) for each in (0, 4)],
+        dropout: [dict(model="vit-small", training=each, sensitivity=0.01) for each in ("", "dropout")],
         flatness: figure_9()[2:],
         robustness: figure_9(),
     }.get(study, five(0.01, 0.1))
@@ -298,6 +352,7 @@ def test_figures_show_every_kind_and_what_is_published(study):
     expected = {
         optimizer: ["SGD", "Adam"],
         depth_heads: ["depth 4, 32 heads", "depth 8, 32 heads"],
+        dropout: ["with dropout", "without dropout"],
         flatness: [*flatness.WORDS.values(), "V, Table 2"],
         random_noise: ["ResNet-18, mean", "V, Table 4", "ViT-small, mean"],
         robustness: [robustness.named(*kind) for kind in robustness.LOOKS],
@@ -305,7 +360,7 @@ def test_figures_show_every_kind_and_what_is_published(study):
     assert sorted(words) == sorted(expected)
     title = drawing.get_suptitle()
     assert ("V, at the end" in title) == (study is cifar10) and ("accuracy on the training set, 1.000" in title) == (
-        study in (cifar10, fashion, svhn, optimizer, depth_heads)
+        study in (cifar10, fashion, svhn, optimizer, depth_heads, dropout)
     )
     assert ("at the end: DenseNet-121 1.000" in title) == (study is mnist)
 

@@ -17,6 +17,7 @@ from teeter.studies.vasudeva2025 import (
     adding,
     cifar10,
     depth_heads,
+    dropout,
     early_warning,
     enlarged,
     fashion,
@@ -38,7 +39,7 @@ from teeter.train.stack_step import StackStep, facts_of
 
 META = torch.device("meta")
 VOCABULARY = 1000
-IMAGES = [mnist, fashion, cifar10, svhn, optimizer, depth_heads, robustness, enlarged]
+IMAGES = [mnist, fashion, cifar10, svhn, optimizer, depth_heads, dropout, robustness, enlarged]
 
 
 def kinds(studies, name):

@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 
 from teeter.data import LabelledImages
 from teeter.errors import InputError, UnknownName
+from teeter.models.vit_small import LocalityAttention
 from teeter.perturb import Noise, PatchNoise
 from teeter.studies.vasudeva2025 import looks, settings, vision
 from teeter.studies.vasudeva2025.scattered import ScatteredNoise
@@ -131,6 +133,8 @@ def test_the_released_penalty_is_the_mixed_loss():
 
 def test_rows_of_a_run_and_the_same_again():
     rows = vision.run(QUICK)
+    whole, meanwhile = rows, [row for row in rows if row["about"] == "meanwhile"]
+    rows = [row for row in rows if row["about"] != "meanwhile"]
     kinds = [row["about"] for row in rows]
     assert [kinds.count(each) for each in ("epoch", "fate", "noise", "weights", "corruption")] == [3, 1, 9, 2, 0]
     assert [row["epoch"] for row in rows[:3]] == [0, 1, 2]
@@ -150,7 +154,25 @@ def test_rows_of_a_run_and_the_same_again():
     assert [row["rho"] for row in rows[-2:]] == [0.005, 0.05]
     assert rows[-1]["shop"] > rows[-2]["shop"] > 0 and 1 >= rows[-1]["shpred"] >= rows[-2]["shpred"] >= 0
     assert rows[0]["frequent"] == pytest.approx(0.1, abs=0.05)
-    assert vision.run(QUICK) == rows
+    assert vision.run(QUICK) == whole
+    assert whole[3:27] == meanwhile  # eight at each of three epochs
+    ends = {(row["noise"], row["sigma2"]): row["sensitivity"] for row in rows[4:13]}
+    last = {(row["noise"], row["sigma2"]): row["sensitivity"] for row in meanwhile if row["epoch"] == 2}
+    assert ends == last | {("patch", 1.0): ends["patch", 1.0]}  # the same images, nudged alike
+    assert not any(row["about"] == "meanwhile" for row in vision.run(replace(QUICK, training="noise")))
+
+
+def test_other_noise_at_equal_accuracy():
+    rows = [*epochs("slow", [0.1, 0.5, 0.8]), *epochs("fast", [0.1, 0.9, 0.77, 1.0]), *epochs("stuck", [0.1, 0.1])]
+    rows += [
+        dict(row, about="meanwhile", noise=noise, sigma2=sigma2, sensitivity=row["epoch"] + sigma2)
+        for row in rows
+        for noise, sigma2 in (("patch", 4.0), ("whole", 0.5))
+    ]
+    found = vision.meanwhile(pd.DataFrame(rows)).set_index(["run", "noise", "sigma2"])["sensitivity"].to_dict()
+    expected = {("patch", 1.0): 0.2, ("patch", 4.0): 6.0, ("whole", 0.5): 2.5}
+    assert found == {(run, *kind): value for run in ("slow", "fast") for kind, value in expected.items()}
+    assert vision.meanwhile(pd.DataFrame(epochs("stuck", [0.1, 0.1]))).empty
 
 
 def test_a_resumed_run_gives_the_same_rows(tmp_path, monkeypatch):
@@ -174,7 +196,7 @@ def test_a_resumed_run_gives_the_same_rows(tmp_path, monkeypatch):
     assert rows == whole
 
 
-@pytest.mark.parametrize("training", ["penalty", "noise"])
+@pytest.mark.parametrize("training", ["penalty", "noise", "dropout"])
 def test_other_trainings_give_other_models(training):
     plain, other = (
         vision.run(Seen("digits", "vit-small", 0, 0.1, 1, training=each, images=120)) for each in ("", training)
@@ -182,6 +204,17 @@ def test_other_trainings_give_other_models(training):
     assert plain[0]["train_loss"] == other[0]["train_loss"]
     assert plain[1]["train_loss"] != other[1]["train_loss"]
     assert ("penalty" in other[1]) == (training == "penalty")
+
+
+def test_dropout_is_wherever_the_model_has_any():
+    plain, dropped = (vision.model_of(replace(QUICK, training=each)) for each in ("", "dropout"))
+    rates = [part.p for part in dropped.modules() if isinstance(part, nn.Dropout)]
+    assert rates == [vision.DROPOUT] * (1 + 2 * 3)  # on the embedding, and three times in each of two layers
+    inside = {part.dropout for part in dropped.modules() if isinstance(part, LocalityAttention)}
+    assert inside == {vision.DROPOUT}
+    assert not any(isinstance(part, nn.Dropout) for part in plain.modules())
+    for one, other in zip(plain.parameters(), dropped.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_corrupted_images_of_cifar10(monkeypatch):
@@ -212,7 +245,7 @@ def test_corrupted_images_of_cifar10(monkeypatch):
 
 def test_a_run_that_diverges_says_so_and_ends_nothing():
     rows = vision.run(Seen("digits", "mlp-leaky-relu", 0, 1e20, epochs=2, images=120))
-    assert [row["about"] for row in rows] == ["epoch", "fate"]
+    assert [row["about"] for row in rows] == ["epoch", *["meanwhile"] * 8, "fate"]
     assert rows[-1]["fate"] == "diverged"
 
 
@@ -224,6 +257,11 @@ def test_a_look_asks_the_model_once_of_every_image():
     model.register_forward_hook(lambda part, given, out: seen.append(len(out)))
     found = looks.look((x, y), (x[:100], y[:100]), PatchNoise(4, 1.0))(model)
     assert sum(seen) == 400 + 100 + 400 + 32  # as they are, of the test, nudged, and a look at what was given
+    seen.clear()
+    other = looks.Nudge("patch", 4.0, PatchNoise(4, 4.0))
+    more = looks.look((x, y), None, PatchNoise(4, 1.0), [other])(model)
+    assert sum(seen) == 400 + 2 * (400 + 32)
+    assert more["sensitivity"] == found["sensitivity"] < more["patch 4.0"] < more["patch 4.0_high"]
     logits = model(x).detach()
     assert found["train_accuracy"] == pytest.approx(float((logits.argmax(1) == y).double().mean()))
     assert found["test_loss"] == pytest.approx(float(nn.functional.cross_entropy(logits[:100], y[:100])))

@@ -106,13 +106,14 @@ def _study(outcome: Outcome) -> str:
     seconds = elapsed(outcome.provenance)
     departures = "".join(f"<li>{escape(text)}</li>" for text in study.departures)
     whose = f" of <code>{escape(study.home.name)}</code>" if study.shares else ""
+    took = f" (the paper's own: {escape(study.took)})" if study.took else ""
     lesser = about_tier(study, outcome.tier)
     warning = f"<p><strong>{escape(lesser)}</strong></p>" if lesser else ""
     picture = svg(lambda: study.figure(outcome.table), study.name)
     return (
         f'<section id="{escape(study.name)}"><h2>{escape(study.title)}</h2>'
         f'<p class="soft">{escape(paper.short)}, {escape(study.where)} · <code>{escape(study.name)}</code> · '
-        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s</p>"
+        f"tier <em>{escape(outcome.tier)}</em> · {len(outcome.provenance)} runs{whose}, {seconds:.1f} s{took}</p>"
         f"{warning}{about}"
         f'<figure role="img" aria-label="{escape(study.title)}">{picture}</figure>{_claims(outcome.judgements)}'
         f"{_beside(outcome)}"

@@ -13,13 +13,13 @@ __all__ = ["MARKS", "interval_heading", "measured", "number", "tally"]
 MARKS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?", "not run at this tier": "–"}
 
 
-def number(value: float) -> str:
-    """Four significant digits, and no more zeros than that.
+def number(value: float | None) -> str:
+    """Four significant digits, and no more zeros than that; nothing where there is no number.
 
-    >>> number(0.13152542), number(1.0000000000000004), number(0.0)
-    ('0.1315', '1', '0')
+    >>> number(0.13152542), number(1.0000000000000004), number(0.0), number(None)
+    ('0.1315', '1', '0', '')
     """
-    return f"{value:.4g}"
+    return "" if value is None else f"{value:.4g}"
 
 
 def measured(estimate: Estimate | None, between: str = " to ") -> tuple[str, str]:

@@ -23,6 +23,7 @@ from teeter.studies.study import TIERS, Claim, Judgement, Outcome, Study
 from teeter.studies.vasudeva2025 import (
     cifar10,
     depth_heads,
+    dropout,
     early_warning,
     enlarged,
     fashion,
@@ -78,6 +79,7 @@ _ALL = (
     random_noise,
     optimizer,
     depth_heads,
+    dropout,
     svhn,
     imagenet,
     enlarged,

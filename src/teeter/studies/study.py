@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from teeter.errors import UnknownName
+from teeter.errors import InputError, UnknownName
 from teeter.measure import Estimate
 from teeter.runs import Store, Together, digest, execute, tidy
 
@@ -28,15 +28,22 @@ class Claim:
     most `resolution`, by default a tenth of the published value). Undecided: it meets it but is wider than that.
 
     A claim that something is absent is `strict`: it is reproduced only where all of the interval is within the
-    tolerance, since one that reaches farther may be of something that is there.
+    tolerance, since one that reaches farther may be of something that is there. So is one with a range of numbers that
+    it `allows`, which stands in for the tolerance where the paper has words and no number (`published` is then None),
+    or where more than what is published is as good.
     """
 
     claim: str
-    published: float
+    published: float | None
     measure: Callable[[pd.DataFrame], Estimate | None]
     tolerance: float = 0.0  # half a unit of the last printed digit, or what the paper's wording allows
     resolution: float | None = None
     strict: bool = False
+    allows: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.published is None and self.allows is None:
+            raise InputError(f"a claim compares with a published number or with a range that it allows: {self.claim}")
 
     def judge(self, table: pd.DataFrame) -> Judgement:
         estimate = None if table.empty else self.measure(table)
@@ -45,12 +52,13 @@ class Claim:
     def _verdict(self, estimate: Estimate | None) -> Verdict:
         if estimate is None:
             return "not run at this tier"
-        if estimate.low > self.published + self.tolerance or estimate.high < self.published - self.tolerance:
+        published = self.published or 0.0
+        low, high = self.allows or (published - self.tolerance, published + self.tolerance)
+        if estimate.low > high or estimate.high < low:
             return "not reproduced"
-        if self.strict:
-            furthest = max(estimate.high - self.published, self.published - estimate.low)
-            return "reproduced" if furthest <= self.tolerance else "undecided"
-        resolution = abs(self.published) / 10 if self.resolution is None else self.resolution
+        if self.strict or self.allows:
+            return "reproduced" if low <= estimate.low and estimate.high <= high else "undecided"
+        resolution = abs(published) / 10 if self.resolution is None else self.resolution
         return "reproduced" if estimate.half_width <= resolution else "undecided"
 
 
@@ -106,6 +114,7 @@ class Study:
     together: Together | None = None  # how many specs are run at once; else one by one
     shares: Study | None = None  # the study whose runs these are, where it looks at them from another side
     demo: str = "small"  # the tier that `teeter demo` runs
+    took: str = ""  # what the paper says its own runs took
 
     @property
     def home(self) -> Study:

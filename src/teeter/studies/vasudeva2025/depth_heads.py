@@ -14,7 +14,7 @@ from teeter.studies.over_runs import mean
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import curves, logs
-from teeter.studies.vasudeva2025.vision import Seen, has, matched, run
+from teeter.studies.vasudeva2025.vision import TOOK, Seen, has, matched, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,4 +89,5 @@ STUDY = Study(
     departures=DEPARTURES,
     shares=cifar10.STUDY,
     demo="smoke",
+    took=TOOK,
 )

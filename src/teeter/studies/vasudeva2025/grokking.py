@@ -271,11 +271,12 @@ def _shade(axes: Axes, courses: list[Course], numbered: bool) -> None:
     ends = [float(np.median([getattr(each, name) for each in courses])) for name in BORDERS]
     low, high = axes.get_xlim()
     borders = [0.0, *ends, high]
-    for k, (begin, end) in enumerate(zip(borders, borders[1:], strict=False)):
-        axes.axvspan(begin, end, color="0.5", alpha=0.16 if k % 2 else 0.0, linewidth=0, zorder=0)
-        if numbered and end > begin:
+    every = enumerate(zip(borders, borders[1:], strict=False), 1)
+    for i, (number, (begin, end)) in enumerate(each for each in every if each[1][0] < each[1][1]):
+        axes.axvspan(begin, end, color="0.5", alpha=0.16 if i % 2 else 0.0, linewidth=0, zorder=0)
+        if numbered:
             place = (np.sqrt(begin) + np.sqrt(end)) ** 2 / 4
-            axes.text(place, 1.06, str(k + 1), ha="center", fontsize=8)
+            axes.text(place, 1.06, str(number), ha="center", fontsize=8)
     axes.set_xlim(low, high)
 
 

@@ -31,7 +31,7 @@ from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import looks
 from teeter.studies.vasudeva2025.over_epochs import LEAST, Measured, told, variance_axis
 from teeter.studies.vasudeva2025.settings import SETTINGS, Setting, enlarged, scaled
-from teeter.studies.vasudeva2025.vision import TRAINED, Seen, chosen, finals, model_of, of, sees
+from teeter.studies.vasudeva2025.vision import TOOK, TRAINED, Seen, chosen, finals, model_of, of, sees
 from teeter.train import measures
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def _looked_at(model: Any, setting: Setting, train: Labelled, test: Labelled | N
     frequent = float(train[1].bincount().max()) / len(train[1])  # how often one answer would be right
     yield {"about": "epoch", "epoch": 0.0, "step": 0, "frequent": frequent, **row}
     yield {"about": "fate", "fate": "done"}
-    yield from looks.noises(model, train[0], setting.patch, setting.sigma2, setting.levels)
+    every = looks.nudges(train[0], setting.patch, setting.sigma2, setting.levels)
+    yield from looks.noises(model, train[0], setting.sigma2, every)
 
 
 def _read(split: str, limit: int, form: ImageFormat) -> tuple[Tensor, Tensor, int]:
@@ -308,4 +309,5 @@ STUDY = Study(
     departures=DEPARTURES,
     together=Together(key=lambda spec: spec, run=_alone, most=1),
     demo="smoke",
+    took=TOOK,
 )

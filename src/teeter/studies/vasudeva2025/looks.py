@@ -7,6 +7,7 @@ computed once, and are what accuracy, loss and all sensitivities start from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -22,10 +23,12 @@ __all__ = [
     "LEVELS",
     "RHOS",
     "SEVERITIES",
+    "Nudge",
     "at_once",
     "fit",
     "look",
     "noises",
+    "nudges",
     "outputs",
     "sensitivity",
     "sharpnesses",
@@ -36,6 +39,7 @@ LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fi
 RHOS, DRAWS = (0.005, 0.05), 5  # weight noise of 7.2, and of the released code
 SEVERITIES = (1, 2)  # Fig. 21 and 20
 NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
+FEWER = 5_000  # images, at most, that are nudged by other noise than V's own while a model is trained
 FINER = 5  # times as many triples at the end, under V's own noise
 _BATCH = {"cpu": 1024, "cuda": 2048}
 _NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a layer may make thirty times as many of them
@@ -70,49 +74,70 @@ def sensitivity(model: Any, x: Tensor, clean: Tensor, noise: Perturbation, times
     return found
 
 
+@dataclass(frozen=True)
+class Nudge:
+    """A kind of noise and its variance; `name` is both, for a row that has several."""
+
+    kind: str
+    sigma2: float
+    noise: Perturbation
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.sigma2!r}"
+
+
 def look(
-    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor] | None, noise: Perturbation
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor] | None,
+    noise: Perturbation,
+    others: Sequence[Nudge] = (),
 ) -> Callable[[nn.Module], dict[str, float]]:
-    """Of a row: the images of the training set are nudged once each."""
+    """Of a row: the images of the training set are nudged once each, and a part of them by the others, by name."""
 
     def of(model: nn.Module) -> dict[str, float]:
         (x, y), clean = train, outputs(model, train[0])
-        found = sensitivity(model, x, clean, noise)
+        found = told("sensitivity", sensitivity(model, x, clean, noise))
+        for other in others:
+            found |= told(other.name, sensitivity(model, x[:FEWER], clean[:FEWER], other.noise))
         return {
             **fit("train", clean, y),
             **(fit("test", outputs(model, test[0]), test[1]) if test is not None else {}),
-            **told("sensitivity", found),
+            **found,
         }
 
     return of
 
 
-def noises(
-    model: nn.Module,
+def nudges(
     x: Tensor,
     patch: int,
     sigma2: float,
     levels: Sequence[float] = LEVELS,
     whole: float | None = None,
     replaced: bool = False,
-) -> Iterator[dict[str, Any]]:
+) -> list[Nudge]:
     """Noise on a patch, at several variances, on the whole image where it has one, and as the released code has them:
     scattered for a patch, and either multiplied by the variance in place of its root. Where patches are `replaced`,
     also noise in place of a patch, and in place of it that of another image."""
-    kinds: list[tuple[str, float, Perturbation]] = [
-        *(("patch", level * sigma2, PatchNoise(patch, level * sigma2)) for level in levels),
-        ("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)),
-    ]
+    variances = [level * sigma2 for level in levels]
+    found = [Nudge("patch", variance, PatchNoise(patch, variance)) for variance in variances]
+    found.append(Nudge("scattered", sigma2**2, ScatteredNoise(patch, sigma2**2)))
     if whole is not None:
-        kinds += [("whole", variance, InputNoise(variance)) for variance in (whole, whole**2)]
+        found += [Nudge("whole", variance, InputNoise(variance)) for variance in (whole, whole**2)]
     if replaced:
-        kinds.append(("replaced", sigma2, PatchReplace(patch, sigma2=sigma2)))
-        kinds.append(("exchanged", 0.0, PatchReplace(patch, source=x)))
+        found.append(Nudge("replaced", sigma2, PatchReplace(patch, sigma2=sigma2)))
+        found.append(Nudge("exchanged", 0.0, PatchReplace(patch, source=x)))
+    return found
+
+
+def noises(model: nn.Module, x: Tensor, sigma2: float, every: Sequence[Nudge]) -> Iterator[dict[str, Any]]:
+    """A row for each, more closely looked at where it is V's own, noise of variance sigma2 on a patch."""
     clean = outputs(model, x)
-    for kind, variance, noise in kinds:
-        times = FINER if (kind, variance) == ("patch", sigma2) else 1
-        found = sensitivity(model, x, clean, noise, times)
-        yield {"about": "noise", "noise": kind, "sigma2": variance, **told("sensitivity", found)}
+    for each in every:
+        times = FINER if (each.kind, each.sigma2) == ("patch", sigma2) else 1
+        found = sensitivity(model, x, clean, each.noise, times)
+        yield {"about": "noise", "noise": each.kind, "sigma2": each.sigma2, **told("sensitivity", found)}
 
 
 def sharpnesses(model: nn.Module, x: Tensor) -> Iterator[dict[str, Any]]:

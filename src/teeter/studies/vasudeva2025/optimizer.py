@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import beside, curves
-from teeter.studies.vasudeva2025.vision import Seen, run
+from teeter.studies.vasudeva2025.vision import TOOK, Seen, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ CLAIMS = [
         0.15,
         beside({"optimizer": "adam"}, {"optimizer": "sgd"}),
         tolerance=0.3,
-        resolution=0.3,
+        strict=True,
     )
 ]
 
@@ -67,4 +67,5 @@ STUDY = Study(
     departures=DEPARTURES,
     shares=cifar10.STUDY,
     demo="smoke",
+    took=TOOK,
 )

@@ -12,7 +12,7 @@ from teeter.measure import Estimate
 from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Claim
-from teeter.studies.vasudeva2025.vision import finals, has, matched, of
+from teeter.studies.vasudeva2025.vision import ends, finals, has, learners, matched, of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,8 @@ __all__ = [
     "NAMES",
     "Measured",
     "above",
+    "at_the_end_in_words",
+    "alike",
     "at_the_end",
     "beside",
     "by_model",
@@ -71,7 +73,7 @@ def at_the_end(data: str, noise: str = "patch", **these: Any) -> Measured:
     """Mean sensitivity of such runs at the end of training; None where no run is on those images."""
 
     def measure(table: pd.DataFrame) -> Estimate | None:
-        found = of(finals(table, noise), data=data, **these)
+        found = of(finals(learners(table), noise), data=data, **these)
         return mean(found["sensitivity"], POSITIVE) if has(table, data) else None
 
     return measure
@@ -118,9 +120,22 @@ def printed(data: str, published: dict[str, float]) -> list[Claim]:
 def above(words: str, least: float, most: float, measure: Measured) -> Claim:
     """That a number is of one sign where V prints none: all of its interval is to lie between these, of which one is
     as far as the number can go."""
-    middle, half = round((least + most) / 2, 6), round((most - least) / 2, 6) + 1e-9  # the ends are within, if rounded
-    rule = f"{words} (rule: {least:g} to {most:g})"
-    return Claim(rule, middle, measure, tolerance=half, strict=True)
+    return Claim(f"{words} (rule: {least:g} to {most:g})", None, measure, allows=(least, most))
+
+
+def alike(same: pd.DataFrame) -> str:
+    """How accurate the runs are that are compared, in words."""
+    if same.empty:
+        return "no run has learned"
+    found = same["train_accuracy"]
+    return f"where accuracies on the training set are alike: {found.min():.3f} to {found.max():.3f}"
+
+
+def at_the_end_in_words(table: pd.DataFrame, models: Sequence[str]) -> str:
+    """How accurate models are once they are trained, diverged runs aside."""
+    final = ends(table)
+    means = ((NAMES[model], of(final, model=model)["train_accuracy"].mean()) for model in models)
+    return f"accuracy on the training set at the end: {', '.join(f'{name} {value:.3f}' for name, value in means)}"
 
 
 def by_model(table: pd.DataFrame, published: tuple[str, dict[str, float]] | None = None) -> Figure:
@@ -148,11 +163,14 @@ def curves(
     drawing = Figure(figsize=(6.4, 5.6), layout="constrained")
     panels = drawing.subplots(2, 2, sharex=True)
     columns = ("train_accuracy", "test_accuracy", "train_loss", "sensitivity")
-    words = ("accuracy, training set", "accuracy, test set", "loss, training set", "sensitivity, training set")
+    words = ("accuracy, training set", "accuracy, test set", "loss (dashed: test set)", "sensitivity, training set")
     rows, same = of(table, about="epoch"), matched(table)
     for axes, column, label in zip(panels.flat, columns, words, strict=True):
         for i, (name, kind) in enumerate(kinds):
             seeds_and_mean(axes, of(rows, **kind), column, f"C{i}", name)
+            if column == "train_loss":
+                unseen = of(rows, **kind).groupby("epoch")["test_loss"].mean()
+                axes.plot(unseen.index, unseen, "--", color=f"C{i}", linewidth=0.9)
             dots = of(same, **kind)
             axes.plot(dots["epoch"], dots[column], "o", color=f"C{i}", markersize=4)
         axes.set_ylabel(label)

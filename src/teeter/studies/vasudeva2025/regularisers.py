@@ -306,9 +306,10 @@ CLAIMS = [claim for other in ("noise", "decay", "none") for claim in _claims(oth
 
 DEPARTURES = [
     "Beyond the paper: V compares no strengths, no weight decay, and nothing at equal clean accuracy. That the penalty "
-    "is better is taken to be 0.01 to 0.3 in mean accuracy, and a factor of 1.12 to 30 in sensitivity and ShOp; what "
-    "stands as published is the middle of the range. Rules and ranges were settled before any accuracy on corrupted "
-    "images was looked at; sensitivity and ShOp of a dozen trial runs had been seen.",
+    "is better is taken to be 0.01 to 0.3 in mean accuracy, and a factor of 1.12 to 30 in sensitivity and ShOp. Rules "
+    "and ranges were settled before any accuracy on corrupted images was looked at; sensitivity and ShOp of a dozen "
+    "trial runs had been seen.",
+    "The penalty's noise has the variance of V's experiments on these images, 5; V's own in 7.1, on CIFAR-10, is 1.",
     "Strengths were chosen by clean accuracy alone, at the small tier and on a seed not in the study: the least "
     "costs next to nothing, the largest several points. The paper tier's weight decay shrinks weights as much by the "
     "end as the small tier's does.",

@@ -29,6 +29,7 @@ class Setting:
     levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
     replaced: bool = False  # whether patches are exchanged too, at the end
     weights: bool = False  # whether they are nudged too (7.2)
+    along: bool = False  # whether all kinds of noise are also tried while a model is trained (A.2, A.3)
     size: int = 0  # pixels that an image is enlarged to; 0: as it is
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of models, where they are not V's own
 
@@ -45,7 +46,7 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
 _GRAY = {name: dict(own, channels=1) for name, own in TINY.items()}
-_WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True)  # looked at from all sides
+_WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True, along=True)  # looked at from all sides
 _LARGE: dict[str, Any] = dict(sigma2=15.0, levels=LEVELS)  # V's variance for ImageNet
 SETTINGS = {
     "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50, levels=(0.25, 1.0, 4.0, 16.0, 64.0), replaced=True),

@@ -11,7 +11,7 @@ from functools import partial
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import beside, by_model, printed, within
-from teeter.studies.vasudeva2025.vision import TOGETHER, Seen, run
+from teeter.studies.vasudeva2025.vision import TOGETHER, TOOK, Seen, run
 
 __all__ = ["STUDY"]
 
@@ -54,4 +54,5 @@ STUDY = Study(
     together=TOGETHER,
     shares=cifar10.STUDY,  # with digits they are the same runs
     demo="smoke",
+    took=TOOK,
 )

@@ -277,17 +277,17 @@ def _altered(setting: Setting, variant: str = "text", words: str = "") -> Claim:
     return Claim(words, published, at_the_end("altered", setting, variant), tolerance=0.1, resolution=0.1)
 
 
-def _aligned(setting: Setting) -> Claim:
+def _aligned(setting: Setting, variant: str = "text") -> Claim:
     kind = safer(setting)
-    words = f"{label(setting)}: alignment with {kind} tokens (close to 1: at least 0.9)"
-    return Claim(words, 1.0, at_the_end(f"alignment_{kind}", setting), tolerance=0.1, resolution=0.05)
+    words = f"{label(setting, variant)}: alignment with {kind} tokens (close to 1: at least 0.9)"
+    return Claim(words, 1.0, at_the_end(f"alignment_{kind}", setting, variant), tolerance=0.1, resolution=0.05)
 
 
 def _attended(setting: Setting, variant: str = "text", each: bool = False) -> Claim:
     kind, least = safer(setting), 0.05 if each else 0.0  # by the token, even attention has a lead of 0
     tokens = f"a {kind} token" if each else f"all {kind} tokens"
     words = f"{label(setting, variant)}: lead of attention on {tokens} (highest: {least:g} to 1)"
-    return Claim(words, (1 + least) / 2, lead(setting, variant, each), tolerance=(1 - least) / 2, resolution=0.1)
+    return Claim(words, None, lead(setting, variant, each), allows=(least, 1.0))
 
 
 def _sensitivity(setting: Setting) -> Claim:
@@ -302,13 +302,18 @@ CLAIMS = [
     *(_attended(setting, each=True) for setting in FIGURE_3),
     _altered(APART, words="beyond the paper: low sensitivity says 1, the mean direction 0"),
     _sensitivity(APART),
-    *(make(setting, other) for other in OTHERS for setting in FIGURE_3 for make in (_altered, _attended)),
+    *(make(setting, other) for other in OTHERS for setting in FIGURE_3 for make in (_altered, _aligned, _attended)),
 ]
 
 DEPARTURES = [
     "The paper gives no loss, rate, number of epochs or scale of the first weights. Ours: logistic loss, rate 0.2 (1 "
     "is unstable at (3,7,1,28)), 300 epochs, standard deviation 0.01. `squared`, `mean` and `adam` show, in three "
-    "settings, what hangs on such choices; the paper names SGD, so `adam` is against its text.",
+    "settings, what hangs on such choices; the paper names SGD, so `adam` is against its text. No one of them gives "
+    "both columns of Figure 3: `mean` gives the left one (alignment 0.995, attention ahead by 0.78), but reads no "
+    "altered sentence of the right one; `adam` gives the right one (0.96 and 0.53), and in the left has an alignment "
+    "of 0.43.",
+    "The mean direction is no full account either: at (1,32,7,33) it and low sensitivity both say that altered "
+    "sentences are read right, and no run reads one.",
     "U has T x d entries, as the inner product of Eq. 3 needs, not d x d.",
     "The size of the vocabulary is that which the tables imply (59, 69, or 75 for m = 36; see synthetic-tables), and "
     "(1,32,7,33) stands for what we think (1,32,7,36) was. Both, and (3,7,1,28), have a single irrelevant token.",
@@ -352,7 +357,7 @@ def figure(table: pd.DataFrame) -> Figure:
 
 def _courses(column: Sequence[Axes], here: pd.DataFrame, expected: Mapping[str, float]) -> None:
     """Medians over runs, shaded from least to most."""
-    colours = dict(zip(KINDS, ("C1", "C2", "C7"), strict=True))
+    colours = dict(zip(KINDS, ("C1", "C2", "C5"), strict=True))
     lines = [(0, "train", "C0", "training"), (0, "altered", "C3", "altered test"), (3, "sensitivity", "C4", "model")]
     lines += [(1, f"alignment_{kind}", colours[kind], f"{kind} tokens") for kind in KINDS]
     lines += [(2, f"attention_{kind}", colours[kind], f"{kind} tokens") for kind in KINDS]

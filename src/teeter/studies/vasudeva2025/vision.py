@@ -5,10 +5,10 @@ code does. Training is plain SGD (the text names neither momentum nor weight dec
 text nor released code augments them. V gives no number of epochs, but says that accuracies on the training set are
 comparable: comparisons are made at the end, as in V, and where all models have the same accuracy (`matching`).
 
-A run gives rows about five things, told apart by their column `about`: "epoch" (accuracy, loss and sensitivity while it
-is trained), "fate" (whether it came to its end), and then "noise" (sensitivity by kind and variance of the noise), and
-of CIFAR-10 "weights" (sharpness, V 7.2) and "corruption" (accuracy on corrupted test images, V 7.1). A run that
-diverges has no rows of the last three.
+A run gives rows about six things, told apart by their column `about`: "epoch" (accuracy, loss and sensitivity while it
+is trained), of CIFAR-10 "meanwhile" (sensitivity to other noise, at the same epochs), "fate" (whether it came to its
+end), and then "noise" (sensitivity by kind and variance of the noise), and of CIFAR-10 "weights" (sharpness, V 7.2) and
+"corruption" (accuracy on corrupted test images, V 7.1). A run that diverges has no rows of the last three.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from teeter.models import MODELS
 from teeter.perturb import Inputs, PatchNoise
 from teeter.runs import Together
 from teeter.studies.devices import device_here
-from teeter.studies.vasudeva2025.looks import SEVERITIES, fit, look, noises, outputs, sharpnesses
+from teeter.studies.vasudeva2025.looks import SEVERITIES, fit, look, noises, nudges, outputs, sharpnesses
 from teeter.studies.vasudeva2025.matching import FAIR, at_level
 from teeter.studies.vasudeva2025.settings import SETTINGS, enlarged, read, scaled
 from teeter.train import Diverged, Recipe, SensitivityPenalty, add_noise, bar, shuffled, train
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "DROPOUT",
     "FAMILIES",
     "TOGETHER",
+    "TOOK",
     "TRAINED",
     "Seen",
     "batch_of",
@@ -51,6 +53,7 @@ __all__ = [
     "learners",
     "marks",
     "matched",
+    "meanwhile",
     "model_of",
     "of",
     "run",
@@ -58,6 +61,8 @@ __all__ = [
 ]
 
 
+DROPOUT = 0.1  # of the released code
+TOOK = "about 17 hours a setting on two A6000 GPUs"
 FAMILIES = ("noise", "blur", "weather", "digital")  # of corruptions
 PENALTY, HALVING = 0.25, 8  # the strength (appendix D), and after how many epochs Adam's rate is halved (A.3)
 # Images, at most: of the training set, on which accuracy and sensitivity are measured (a half where a run has but a
@@ -68,7 +73,7 @@ _EACH, _ROWS = 10, 8  # a row after each of the first epochs, and about so many 
 
 @dataclass(frozen=True)
 class Seen:
-    """One run. `training` is "" or one of V 7.1: "penalty", "penalty as released", "noise"."""
+    """One run. `training` is "", one of V 7.1 ("penalty", "penalty as released", "noise") or "dropout"."""
 
     data: str
     model: str
@@ -87,7 +92,9 @@ def model_of(spec: Seen) -> nn.Module:
     if spec.model not in MODELS:
         raise UnknownName("model", spec.model, MODELS)
     sizes = SETTINGS[spec.data].sizes.get(spec.model, {})
-    own = {name: value for name, value in (("layers", spec.layers), ("heads", spec.heads)) if value}
+    dropout = DROPOUT if spec.training == "dropout" else 0.0
+    more = {"layers": spec.layers, "heads": spec.heads, "dropout": dropout, "embedding_dropout": dropout}
+    own = {name: value for name, value in more.items() if value}
     with own_randomness(torch.device("cpu"), spec.seed):
         return MODELS[spec.model](**{**sizes, **own})
 
@@ -138,7 +145,8 @@ def _recipe(spec: Seen, epoch: int, device: torch.device) -> Recipe:
 def _penalty(spec: Seen) -> SensitivityPenalty | None:
     """As released, (1 - p) * loss + p * distance is (1 - p) times loss + p / (1 - p) * distance: for plain SGD a rate
     of (1 - p) as much and that strength."""
-    strengths = {"": 0.0, "noise": 0.0, "penalty": PENALTY, "penalty as released": PENALTY / (1 - PENALTY)}
+    strengths = {"penalty": PENALTY, "penalty as released": PENALTY / (1 - PENALTY)}
+    strengths |= dict.fromkeys(("", "noise", "dropout"), 0.0)
     if spec.training not in strengths:
         raise UnknownName("training", spec.training, strengths)
     strength, setting = strengths[spec.training], SETTINGS[spec.data]
@@ -163,6 +171,9 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     epoch = max(len(x) // batch_of(spec), 1)
     index = data.subset(len(x), -(-spec.images // 2) or TRAINED, seed=1).to(device)
     shown, unseen = enlarged(x[index], setting.size), (enlarged(test[0], setting.size), test[1])
+    own = PatchNoise(setting.patch, setting.sigma2)
+    every = nudges(shown, setting.patch, setting.sigma2, setting.levels, setting.whole, setting.replaced)
+    others = [each for each in every if each.noise != own] if setting.along and not spec.training else []
     frequent = float(y.bincount().max()) / len(y)
     with bar() as progress:
         try:
@@ -170,12 +181,12 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
                 model,
                 shuffled(x, y, batch_of(spec), spec.seed, augment=_augment(spec)),
                 _recipe(spec, epoch, device),
-                measures={"seen": look((shown, y[index]), unseen, PatchNoise(setting.patch, setting.sigma2))},
+                measures={"seen": look((shown, y[index]), unseen, own, others)},
                 every=[each * epoch for each in marks(spec.epochs)],
                 folder=folder,
                 keep=5 * epoch,
                 penalty=penalty,
-                progress=progress,
+                progress=lambda step, steps, row: progress(step, steps, _short(row)),
                 seed=spec.seed,
                 compile=device.type == "cuda",
             )
@@ -184,16 +195,30 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     if made.stopped == "interrupted":
         raise KeyboardInterrupt
     rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
-    rows += noises(model, shown, setting.patch, setting.sigma2, setting.levels, setting.whole, setting.replaced)
+    rows += noises(model, shown, setting.sigma2, every)
     rows += sharpnesses(model, shown) if setting.weights else []
     rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
     return rows
 
 
 def _epochs(rows: Sequence[Mapping[str, Any]], epoch: int, frequent: float) -> list[dict[str, Any]]:
-    """Rows of training, without the rate, which is the spec's; `frequent` is how often one answer would be right."""
-    kept = [{name.removeprefix("seen_"): value for name, value in row.items() if name != "rate"} for row in rows]
-    return [{"about": "epoch", "epoch": row["step"] / epoch, "frequent": frequent, **row} for row in kept]
+    """Rows of training, without the rate, which is the spec's; `frequent` is how often one answer would be right. What
+    a row says of other noise, which has a name of two words, has rows of its own, after all others."""
+    found: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for row in rows:
+        when, kept = {"epoch": row["step"] / epoch}, {name: value for name, value in row.items() if name != "rate"}
+        found.append({"about": "epoch", **when, "frequent": frequent, **_short(kept)})
+        for name in [name for name in kept if " " in name and not name.endswith(("_low", "_high"))]:
+            kind, sigma2 = name.removeprefix("seen_").split(" ")
+            ends = {f"sensitivity{end}": kept[f"{name}{end}"] for end in ("", "_low", "_high")}
+            others.append({"about": "meanwhile", **when, "noise": kind, "sigma2": float(sigma2), **ends})
+    return found + others
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of a model itself, which is also what a bar has room for."""
+    return {name.removeprefix("seen_"): value for name, value in row.items() if " " not in name}
 
 
 def _corrupted(spec: Seen, test: LabelledImages) -> Iterator[tuple[dict[str, Any], LabelledImages]]:
@@ -260,3 +285,14 @@ def learners(table: pd.DataFrame) -> Any:
 def matched(table: pd.DataFrame) -> Any:
     """Of every run that learns the row at which it is as accurate on its training set as all of them come to be."""
     return at_level(of(table, about="epoch"), "train_accuracy")
+
+
+def meanwhile(table: pd.DataFrame) -> Any:
+    """Of every run that learns, where it is as accurate as all of them come to be: its sensitivity to every kind of
+    noise, V's own among them."""
+    import pandas as pd
+
+    same = matched(table)
+    own = same.assign(noise="patch", sigma2=same["data"].map({name: each.sigma2 for name, each in SETTINGS.items()}))
+    others = of(table, about="meanwhile").merge(same[["run", "epoch", "level"]], on=["run", "epoch"])
+    return pd.concat([own, others], ignore_index=True)
