@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from teeter.data import FAMILIES
 from teeter.report.drawing import svg
 from teeter.runs import tidy
 from teeter.runs.store import Run
@@ -22,9 +23,10 @@ from teeter.studies.vasudeva2025 import (
 from teeter.studies.vasudeva2025.looks import LEVELS
 from teeter.studies.vasudeva2025.over_epochs import NAMES
 from teeter.studies.vasudeva2025.settings import SETTINGS
-from teeter.studies.vasudeva2025.vision import FAMILIES, Seen, run
+from teeter.studies.vasudeva2025.vision import CORRUPTIONS, RELEASED, Seen, run
 
 ALL = [cifar10, fashion, mnist, svhn, variance, random_noise, optimizer, depth_heads, dropout, robustness, flatness]
+FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
 SPEC = dict(model="", seed=0, optimizer="sgd", training="", layers=0, heads=0)
 
 
@@ -59,9 +61,15 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
                 row = dict(about="weights", rho=rho, shop=kind["shop"] * factor * times)
                 rows.append({**own, **row, "shpred": kind["shpred"] * factor})
             if data == "cifar10":
-                where = [(family, severity) for family in FAMILIES for severity in (1, 2)]
-                accuracies = [dict(accuracy=kind["accuracy"] * factor, family=a, severity=b) for a, b in where]
-                rows += [{**own, "about": "corruption", "corruption": "one", **row} for row in accuracies]
+                where = [
+                    (name, severity) for names in (CORRUPTIONS, RELEASED) for name in names for severity in (1, 2, 3)
+                ]
+                accuracies = [
+                    dict(accuracy=kind["accuracy"] * factor, corruption=a, severity=b) for a, b in dict.fromkeys(where)
+                ]
+                rows += [
+                    {**own, "about": "corruption", "family": FAMILY[row["corruption"]], **row} for row in accuracies
+                ]
     return pd.DataFrame(rows)
 
 

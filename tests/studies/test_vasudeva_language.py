@@ -2,7 +2,10 @@
 
 import dataclasses
 import math
+from collections import Counter
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -11,6 +14,8 @@ from teeter.data.encoding import END, PADDING, START, UNKNOWN
 from teeter.data.own import Absent
 from teeter.errors import InputError, UnknownName
 from teeter.measure import Sensitivity, TokenMap
+from teeter.studies.over_runs import mean
+from teeter.studies.vasudeva2025 import language as study
 from teeter.studies.vasudeva2025 import reading
 from teeter.studies.vasudeva2025.language_rows import NAMES, NUDGES
 from teeter.studies.vasudeva2025.reading import Look, Nudge, Reader, Reading
@@ -208,6 +213,44 @@ def test_a_run_has_the_same_rows_wherever_it_is_kept(tmp_path):
     assert {"start", "text", "early", "late", "pooled", "position"} < {row["what"] for row in rows}
 
 
+@pytest.mark.parametrize(("long", "times"), [(3, 4), (2, 16)])
+def test_long_runs_are_looked_at_more_closely_at_the_end(monkeypatch, long, times):
+    budgets, measured = [], reading.sensitivity
+
+    def asked(*given, budget, **more):
+        budgets.append(budget)
+        return measured(*given, budget=budget, **more)
+
+    monkeypatch.setattr(reading, "sensitivity", asked)
+    monkeypatch.setattr(reading, "_LONG", long)
+    reading.learn(TINY, NUDGES[:1], NUDGES[:2], ())
+    assert budgets == [24] * 3 + [times * 24] * 2  # at three steps, and again at the last
+
+
+def test_what_is_said_of_noise_and_of_nudges():
+    """Noise of variance 15 against what it is added to, at first."""
+    tokens = torch.randint(4, 2000, (64, 50), generator=torch.Generator().manual_seed(0))
+    sizes = {}
+    for model in NAMES:
+        made = reading.model_of(Reading("mrpc", model, seed=0), 2000).eval()
+        for place in ("after", "before"):
+            module, seen = Nudge("train", place, 15.0).noise(model).where(made), []
+            hook = module.register_forward_hook(lambda *given, seen=seen: seen.append(given[-1]))
+            with torch.no_grad():
+                made(tokens)
+            hook.remove()
+            sizes[model, place] = math.sqrt(15) / float(seen[0].square().mean().sqrt())
+    rounded = {key: round(size, -1 if size > 10 else None) for key, size in sizes.items()}
+    assert rounded.pop(("gpt2", "after")) == 140
+    assert {key for key, size in rounded.items() if size == 190} == {
+        (model, "before") for model in ("roberta", "roberta-relu", "gpt2")
+    }
+    assert {size for size in rounded.values() if size != 190} == {4}
+    words = " ".join(study.DEPARTURES)
+    assert all(f"about {size} times" in words for size in (4, 190, 140))
+    assert f"{reading.rounds_at_end(4_000)} times over at the last" in words
+
+
 def test_what_ends_too_early(monkeypatch):
     found: dict[str, float] = {}
 
@@ -262,6 +305,47 @@ def test_nothing_in_a_step_waits_for_the_device(model):
     made = reading.model_of(dataclasses.replace(TINY, model=model), 30).train()
     compiled = torch.compile(made, backend="eager", fullgraph=True)
     assert compiled(torch.tensor([[START, 7, 8, END], [START, 9, END, PADDING]])).shape == (2, 2)
+
+
+NUMBERS = [claim for claim in study.CLAIMS if claim.tolerance in (0.0005, 0.005)]
+STEADY = (0.0, 0.1)  # by how much seeds differ, on a logarithm
+
+
+def simulated(claim, times=1.0, apart=0.0, trials=400):
+    """Verdicts on three seeds whose true sensitivity is so many times the published one, measured as at paper tier by
+    nudges that are independent."""
+    nudges = 2048 * reading.rounds_at_end(6_000)
+    if "as released" in claim.claim:
+        nudges = 256 * reading.DRAWS * (53 if claim.claim.startswith("MRPC") else 29)  # tokens of a text, on average
+    drawn = np.random.default_rng(0)
+    truth = times * claim.published * np.exp(apart * drawn.standard_normal((trials, 3)))
+    found = drawn.binomial(nudges, truth) / nudges
+    row = pd.DataFrame({"x": [0]})
+    judged = [
+        dataclasses.replace(claim, measure=lambda _, seeds=seeds: mean(seeds, (0.0, 1.0))).judge(row) for seeds in found
+    ]
+    return Counter(each.verdict for each in judged)
+
+
+@pytest.mark.parametrize("claim", NUMBERS, ids=[claim.claim for claim in NUMBERS])
+def test_a_published_number_is_told_from_three_times_as_much(claim):
+    """A quarter of the number as the widest interval told 0.001 in 8 of 100 cases and 0.002 in 16."""
+    for apart in STEADY:
+        assert simulated(claim, apart=apart)["reproduced"] > 0.75 * 400
+        assert simulated(claim, times=3, apart=apart)["reproduced"] < 0.01 * 400
+
+
+def test_what_is_said_of_the_rule_for_numbers():
+    assert len(NUMBERS) == 2 * len(study.PUBLISHED) + len(study.WHOLE)
+    (words,) = (words for words in study.DEPARTURES if "without an error" in words)
+    two, many = (next(claim for claim in NUMBERS if claim.published == value) for value in (0.002, 0.15))
+    assert "0.002 is so in about nine of ten cases" in words
+    assert simulated(two)["reproduced"] / 400 == pytest.approx(0.92, abs=0.03)
+    assert simulated(two, times=3)["reproduced"] == 0
+    assert "0.15 is so in about six of ten, and undecided in most others" in words
+    found = simulated(many, apart=0.2)
+    assert found["reproduced"] / 400 == pytest.approx(0.6, abs=0.05)
+    assert found["undecided"] > 5 * found["not reproduced"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

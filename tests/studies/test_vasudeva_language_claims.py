@@ -1,14 +1,18 @@
 """Readers of pairs of texts: how runs are matched, and what the claims say of runs that were made by hand."""
 
 import dataclasses
+import io
 
+import matplotlib
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from teeter.report.drawing import LOOK
+from teeter.studies.over_runs import mean
 from teeter.studies.vasudeva2025 import language as study
 from teeter.studies.vasudeva2025 import reading
-from teeter.studies.vasudeva2025.language_rows import NUDGES, at_end, pick
+from teeter.studies.vasudeva2025.language_rows import NAMES, NUDGES, at_end, pick
 from teeter.studies.vasudeva2025.matching import matches
 
 
@@ -162,7 +166,7 @@ WORSE = [
     ),
     (
         {"models": ["text-lstm"], "where": {"layers": 12}, "to": lambda v: 3 * v},
-        "LSTM: sensitivity at the end, most layers over fewest (Figure 23: the same; rule: within a half)",
+        "LSTM: least sensitive depth over most, throughout training (Figure 23: the same; rule: at least a half)",
     ),
     (
         {"models": ["roberta"], "where": {"what": "whole"}, "to": lambda v: 2 * v},
@@ -179,6 +183,42 @@ WORSE = [
 def test_and_not_where_it_is_not(only, words):
     (claim,) = (claim for claim in study.CLAIMS if claim.claim == words)
     assert claim.judge(everything(changed(**only))).verdict == "not reproduced"
+
+
+(ALIKE,) = (claim for claim in study.CLAIMS if "throughout" in claim.claim)
+
+
+def deepest(table, step, factor):
+    """The LSTMs of 12 layers differ at that step."""
+    here = (table["model"] == "text-lstm") & (table["layers"] == 12) & (table["step"] == step)
+    table = table.copy()
+    table.loc[here, "sensitivity"] *= factor
+    return table
+
+
+def test_depths_are_alike_throughout_training_or_not(paper):
+    assert ALIKE.judge(paper).estimate == mean([1.0, 1.0, 1.0])  # of QQP alone, where there are depths
+    # As they were at the end, and four times as sensitive in the middle: 1 + 1 against 4 + 1.
+    midway = ALIKE.judge(deepest(paper, 2_000, 4.0))
+    assert midway.estimate.value == pytest.approx(2 / 5) and midway.verdict == "not reproduced"
+    less = ALIKE.judge(deepest(paper, 2_000, 0.5))
+    assert less.estimate.value == pytest.approx(1.5 / 2) and less.verdict == "reproduced"
+    assert ALIKE.judge(deepest(paper, 0, 100.0)).verdict == "reproduced"  # they have not learned anything
+    one = paper.copy()
+    late = (one["seed"] == 1) & (one["layers"] == 8) & (one["step"] == 2_000)
+    one.loc[late, "accuracy"] = 0.6  # then that seed is judged by its last step
+    assert ALIKE.judge(deepest(one, 2_000, 4.0)).estimate.value == pytest.approx((0.4 + 1 + 0.4) / 3)
+    assert ALIKE.judge(deepest(one, 2_000, 4.0)).verdict == "undecided"
+
+
+def test_depths_of_which_one_never_learns_are_not_judged(paper):
+    stuck = paper.copy()
+    stuck.loc[stuck["layers"] == 12, "accuracy"] = 0.6
+    broken = paper.assign(finished=paper["layers"] != 12)
+    for table in (stuck, broken, paper.assign(sensitivity=0.0)):
+        judged = ALIKE.judge(table)
+        assert judged.verdict == "undecided" and judged.estimate.n == 0
+    assert ALIKE.judge(paper.loc[paper["layers"] == 4]).verdict == "not run at this tier"
 
 
 def test_measurements_that_overlap_tell_no_order(paper):
@@ -262,7 +302,72 @@ def test_the_paper_tier():
         assert bool(maps) == (spec.layers == 4)
 
 
-def test_figures(paper):
-    assert isinstance(study.draw(paper), Figure)
-    alone = paper.loc[paper["data"] == "qqp"].assign(finished=False)  # nothing to draw
-    assert isinstance(study.draw(alone), Figure)
+def drawn(table):
+    """The figure as the report has it, on paper: warnings are errors."""
+    with matplotlib.rc_context(LOOK):
+        figure = study.draw(table)
+        figure.savefig(io.BytesIO(), format="png", dpi=60)
+        return figure
+
+
+def panels(figure):
+    """By their titles, in order; those with none have the row above's."""
+    found = [(axes.get_title(loc="left"), axes) for axes in figure.axes]
+    return [(title, {float(f"{line.get_ydata()[-1]:.3g}") for line in axes.lines}) for title, axes in found]
+
+
+def test_all_that_is_measured_is_drawn():
+    marks = {
+        0.77: {"sigma2": 4.0, "split": "train", "what": "token"},
+        0.66: {"split": "valid"},
+        0.55: {"sigma2": 4.0, "what": "position"},
+        0.44: {"what": "position", "sigma2": 15.0, "place": "after"},
+        0.33: {"layers": 8},
+        0.22: {"layers": 12},
+    }
+
+    def value(model, data, **now):
+        fits = [mark for mark, where in marks.items() if all(now[name] == each for name, each in where.items())]
+        return fits[0] if fits and model == "text-lstm" else value_of(model, data, **now)
+
+    table = everything(value)
+    found = panels(drawn(table.loc[table["data"] == "qqp"]))
+    assert [title for title, _ in found] == [
+        *("variance 15", "variance 4", "validation set", "training accuracy"),
+        *("QQP, variance 15", "variance 4", "QQP, LSTM and RoBERTa by depth", "training accuracy", "QQP", ""),
+    ]
+    holds = [{mark for mark in marks if mark in values} for _, values in found[:8]]
+    assert holds == [set(), {0.77}, {0.66}, set(), {0.44}, {0.55}, {0.33, 0.22}, set()]
+    assert study.PUBLISHED["qqp", "text-lstm"] in found[6][1]  # 4 layers
+    assert found[3][1] == found[7][1] == {0.95}
+
+
+def test_as_released_is_that_of_every_model_that_has_it(paper):
+    """Pooled, and RoBERTa's before LayerNorm."""
+    sizes = {"text-lstm": 0.111, "roberta": 0.0222, "roberta-relu": 0.00333}
+    table = paper.loc[paper["data"] == "mrpc"].copy()
+    for model, size in sizes.items():
+        how = (table["variant"] == "released") if model == "text-lstm" else (table["place"] == "before")
+        table.loc[how & (table["model"] == model) & (table["what"] == "pooled"), "sensitivity"] = size
+    axes = drawn(table).axes[-1]
+    lines = [label.get_text() for label in axes.get_yticklabels()]
+    bars = [line for line in axes.lines if line.get_marker() == "|"]
+    at = [
+        (line.get_color(), *line.get_xdata())
+        for line in bars
+        if round(line.get_ydata()[0]) == lines.index("as released")
+    ]
+    assert at == [(f"C{list(NAMES).index(model)}", pytest.approx(size)) for model, size in sizes.items()]
+
+
+def test_figures_are_legible_in_print(paper):
+    few = paper.loc[(paper["data"] == "mrpc") & (paper["layers"] == 4)]
+    nothing = paper.loc[paper["data"] == "qqp"].assign(finished=False)
+    for table in (paper, few, nothing, everything(tier="small"), everything(tier="smoke")):
+        figure = drawn(table)
+        width, height = figure.get_size_inches()
+        assert width == 6.4 and height <= 9.5
+        assert min(words.get_fontsize() for words in figure.findobj(Text) if words.get_text()) >= 7
+        legend = figure.legends[0].get_window_extent()
+        assert figure.bbox.x0 <= legend.x0 and legend.x1 <= figure.bbox.x1
+    assert all("depth" not in title for title, _ in panels(drawn(few)))

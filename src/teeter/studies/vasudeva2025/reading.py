@@ -36,7 +36,8 @@ __all__ = ["MADE", "Nudge", "Reader", "Reading", "Texts", "learn", "made_pairs",
 MADE = "made"  # our own pairs, for where there are no others
 BATCH, HEADS, WEIGHT_DECAY = 32, 8, 1e-4  # appendix D
 DRAWS = 3  # at each token of a map, as in the released scripts
-_PROBED, _MAPPED, _ROUNDS = 2048, 8, 4  # texts measured, one in how many is mapped, nudges of each text at the end
+_PROBED, _MAPPED = 2048, 8  # texts measured, one in how many is mapped
+_LONG = 1000  # steps of a run that is measured more often, and more closely at its end
 _SEED = 5_000_000  # of noise and of which texts are measured: no run's own
 _AT_ONCE = 1024  # texts in a forward
 
@@ -283,7 +284,7 @@ def learn(
     if made.stopped != "done":
         raise KeyboardInterrupt
     rows = [row for each in made.rows[:-1] for row in look.rows(each["step"], _said(each))]
-    close = replace(look, nudges=last, rounds=_ROUNDS)
+    close = replace(look, nudges=last, rounds=rounds_at_end(spec.steps))
     end = close.rows(spec.steps, close(made.model))
     rows += end
     for nudge in maps:
@@ -314,8 +315,17 @@ def looks_at(steps: int) -> list[int]:
     >>> looks_at(120)
     [0, 3, 8, 15, 23, 32, 42, 53, 65, 78, 91, 105, 120]
     """
-    looks = 16 if steps >= 1000 else 12
+    looks = 16 if steps >= _LONG else 12
     return sorted({round(steps * (k / looks) ** 1.5) for k in range(looks + 1)})
+
+
+def rounds_at_end(steps: int) -> int:
+    """Nudges of each text at the last step: of a long run enough for three seeds to tell 0.002.
+
+    >>> rounds_at_end(120), rounds_at_end(6_000)
+    (4, 16)
+    """
+    return 16 if steps >= _LONG else 4
 
 
 def _probe(tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
