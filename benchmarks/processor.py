@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from teeter.data import modular_addition
 from teeter.memory import keep_freed_memory
 from teeter.models import MODELS, ModularAddition, vit_small
-from teeter.products import onednn_computes_float32, quick_products
+from teeter.products import able_to_ask, onednn_computes_float32, quick_products
 from teeter.runs import provenance
 
 CLAIMS = {"attention_forward": 1.1, "attention_step": 1.3, "memory_forward": 1.5, "memory_step": 1.5}
@@ -108,7 +108,8 @@ def main() -> None:
         print(json.dumps(one(name, way, memory, given.quick)))
         return
     memories = MEMORIES if keep_freed_memory() else MEMORIES[:1]  # not every C library can be asked
-    quick = [QUICK] if onednn_computes_float32() and len(memories) > 1 else []
+    asked = able_to_ask() and onednn_computes_float32()
+    quick = [QUICK] if asked and len(memories) > 1 else []
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for name, way in WAYS:
         for memory in [*(memories if name == "vit-small" else memories[-1:]), *(quick if way != "usual" else [])]:

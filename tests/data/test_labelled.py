@@ -6,7 +6,7 @@ import torch
 
 from teeter.data import LabelledImages, MissingClient, below_5, digits, mnist
 from teeter.data.labelled import from_arrays
-from teeter.errors import InputError, UnknownName
+from teeter.errors import InputError, MissingExtra, UnknownName
 
 PIXELS = torch.randint(0, 256, (5000, 3, 5, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(5000) % 3
@@ -69,7 +69,7 @@ def test_digits_that_are_not_to_be_had(monkeypatch):
         digits("val")
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(InputError, match="scikit-learn holds the digits and is not installed: pip install 'teeter"):
+    with pytest.raises(MissingExtra, match="scikit-learn holds the digits and is not installed: pip install 'teeter"):
         digits()
 
 

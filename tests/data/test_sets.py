@@ -14,7 +14,7 @@ from teeter.data import packages as clients
 from teeter.data.environment import data_folder
 from teeter.data.holdings import contents
 from teeter.data.own import Absent, owned
-from teeter.errors import InputError, UnknownName
+from teeter.errors import InputError, MissingExtra, UnknownName
 from tests.data.test_images import write as write_idx
 from tests.data.test_pairs import GLUE_MRPC, GLUE_QQP, GLUE_TEST
 
@@ -263,7 +263,7 @@ def test_digits_come_with_scikit_learn(empty, monkeypatch):
         False,
         "pip install 'teeter[images]'",
     )
-    with pytest.raises(InputError, match="digits is inside a Python package that is not installed: pip install"):
+    with pytest.raises(MissingExtra, match="digits is inside a Python package that is not installed: pip install"):
         obtain(find("digits"))
 
 

@@ -166,6 +166,14 @@ def test_tables_are_for_many_inputs_on_a_processor(monkeypatch):
     assert ways[2:] == ["_attended"]
 
 
+def test_a_program_that_is_exported_is_for_any_number_of_inputs():
+    model = ModularAddition(p=5, dim=8, width=8).eval()
+    tokens = torch.cat([torch.randint(5, (100, 2)), torch.full((100, 1), 5)], 1)
+    program = torch.export.export(model, (tokens,), dynamic_shapes=({0: torch.export.Dim("batch")},)).module()
+    for some in (tokens, tokens[:3]):
+        assert torch.allclose(program(some), model(some), atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["embedding", "embedding.token", "attention", "attention.key", "attention.output"])
 def test_who_watches_a_part_sees_all_inputs(name, monkeypatch):
     model, ways, seen = model_of(), taken(monkeypatch), []

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy, pad
 
 import teeter
-from teeter.errors import InputError
+from teeter.errors import InputError, MissingExtra
 from teeter.models import GPT2, MODELS, Roberta, TextLSTM
 from teeter.models.texts import text_and_mask
 from teeter.perturb import EmbeddingNoise, TokenReplace
@@ -258,7 +258,7 @@ def test_importing_models_is_cheap():
 @pytest.mark.parametrize("make", [GPT2, Roberta])
 def test_without_transformers(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(InputError, match=r"need transformers .*pip install 'teeter\[text\]'"):
+    with pytest.raises(MissingExtra, match=r"need transformers .*pip install 'teeter\[text\]'"):
         make()
     TextLSTM(vocabulary=5, dim=4)  # needs none
 

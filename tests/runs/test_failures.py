@@ -7,6 +7,7 @@ import pytest
 
 from teeter.errors import InputError, NotFinite, RunsFailed, TooLarge
 from teeter.runs import Store, Together, execute
+from teeter.runs.failures import Failures
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,27 @@ def test_a_run_that_failed_holds_nothing(tmp_path):
     with pytest.raises(RunsFailed, match="^3 of 3"):
         execute(Store(tmp_path), "room/study", 1, run, [Spec(1), Spec(2), Spec(3)])
     assert len(held) == 3
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_memory_is_given_back_once_what_failed_is_gone(monkeypatch):
+    held, there = [], []
+
+    class Large:
+        pass
+
+    def work():
+        large = Large()
+        held.append(weakref.ref(large))
+        raise ValueError
+
+    monkeypatch.setattr("teeter.runs.failures.give_back_memory", lambda: there.append(held[0]()))
+    failures = Failures(2)
+    try:
+        work()
+    except ValueError as problem:
+        failures.add(problem, ["spec"])
+    assert there == [None]
 
 
 def test_the_only_run_there_is_says_what_went_wrong_itself(tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import weakref
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 
 from teeter.data import FetchFailed
 from teeter.errors import InputError, RunsFailed, TooLarge, UnknownName
-from teeter.runs import Store, on_cores
+from teeter.runs import Store, execute, on_cores
 from teeter.studies import execute_all, find
 from teeter.train import Diverged
 
@@ -123,6 +124,23 @@ def test_a_worker_lets_go_of_what_failed(tmp_path):
     with pytest.raises(RunsFailed, match="^4 of 4"):
         on_cores(partial(hold, tmp_path), [[1], [2], [3], [4]], 1)
     assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Spec:
+    n: int
+
+
+def hold_in_a_run(folder, piece):
+    """`hold`, of a run that the store is to keep."""
+    execute(Store(folder / "store"), "room/study", 1, lambda spec: hold(folder, [spec.n]), [Spec(piece[0])])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_worker_lets_go_of_a_run_that_failed(tmp_path):
+    with pytest.raises(RunsFailed, match="^4 of 4"):
+        on_cores(partial(hold_in_a_run, tmp_path), [[1], [2], [3], [4]], 1)
+    assert [place.name for place in tmp_path.iterdir()] == ["store"]
 
 
 def test_a_process_that_vanishes_is_said_so():

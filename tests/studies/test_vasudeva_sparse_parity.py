@@ -1,5 +1,7 @@
 """Sparse parities: the settings of the paper, what is read off a run, and the claims on made-up runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -219,6 +221,10 @@ def test_a_trend_is_all_of_its_interval():
     found = study.CLAIMS[1].judge(mixed)
     assert found.estimate.low < 0.5 < found.estimate.value
     assert found.verdict == "undecided"
+    near = replace(study.CLAIMS[1], measure=lambda table: Estimate(0.5, 0.45, 0.55, 6))
+    assert near.judge(six()).verdict == "undecided"
+    clear = replace(study.CLAIMS[1], measure=lambda table: Estimate(0.6, 0.55, 0.65, 6))
+    assert clear.judge(six()).verdict == "reproduced"
 
 
 def test_the_figure():

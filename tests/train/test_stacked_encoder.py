@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from teeter.models import Decoder, Encoder
+from teeter.train.stack import Stack
 from teeter.train.stacked_encoder import stacked_encoder
 
 SHAPES = [
@@ -49,6 +50,12 @@ def test_answers_and_gradients_are_the_models_own(kind, shape, n):
         for name, part in model.named_parameters():
             grad = torch.zeros_like(part) if weights[name].grad is None else weights[name].grad[k]
             assert torch.allclose(grad, part.grad, rtol=1e-9, atol=1e-11), name
+
+
+@pytest.mark.parametrize("kind", [Encoder, Decoder])
+@pytest.mark.parametrize("read", ["last", "mean"])
+def test_models_that_are_read_anywhere_take_the_fast_program(kind, read):
+    assert Stack([kind(length=6, dim=8, read=read)]).fast
 
 
 @pytest.mark.parametrize("size", [1.0, 8.0])

@@ -85,8 +85,8 @@ class ModularAddition(nn.Module):
     def _has_tables(self, tokens: Tensor) -> bool:
         parts = [*self.embedding.modules(), *self.attention.modules()]
         made_of = (SequenceEmbedding, Attention, nn.Embedding, nn.Linear)
-        many = len(tokens) >= _MANY * (self.p + 1) and not tokens.is_cuda
-        return many and unwatched(*parts, made_of=made_of)
+        here = not (tokens.is_cuda or torch.compiler.is_compiling())  # a program that is exported is for any number
+        return here and len(tokens) >= _MANY * (self.p + 1) and unwatched(*parts, made_of=made_of)
 
     def _picked(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The same, picked from tables of all that can be at each position."""

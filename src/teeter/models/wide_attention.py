@@ -22,8 +22,8 @@ from teeter.models.watched import unwatched
 
 __all__ = ["is_wide", "wide_attention"]
 
-# On a GPU it waits for a measurement: a step of ViT-small took 7.7 ms on an H200 and 6.1 with keys and values, but that
-# was before tokens were padded (benchmarks/epochs.py measures both).
+# On a GPU it waits for a measurement: on an H200 it was slower than with keys and values, but that was before tokens
+# were padded (benchmarks/epochs.py measures both).
 ON_GPU = False
 _ALIGNED = 8  # tokens: the tensor cores of a GPU take matrices whose rows begin at multiples of 16 bytes
 _MOST = 128  # tokens, beyond which scores that are written out cost more than they spare (a token alone sees nobody)

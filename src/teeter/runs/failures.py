@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from teeter.errors import NotFinite, RunsFailed, TeeterError
+from teeter.memory import give_back_memory
 
-__all__ = ["Failures", "in_a_line"]
+__all__ = ["Failures", "in_a_line", "let_go"]
 
 _OF_ONE_RUN = (MemoryError, ArithmeticError, NotFinite)  # what a run may be too large for, or diverge to
 
@@ -39,7 +40,7 @@ class Failures:
         self.first = self.first or (line, problem)
         more = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
         warnings.warn(f"{specs[0]}{more} failed: {line}", RuntimeWarning, stacklevel=3)
-        _let_go(problem)
+        let_go(problem)
 
     def tell(self) -> None:
         if self.first is not None:
@@ -56,11 +57,13 @@ def in_a_line(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {words}" if words else type(problem).__name__
 
 
-def _let_go(problem: BaseException | None) -> None:
-    """Of all that was at work when it was raised, which an exception holds: models, and their gradients."""
+def let_go(problem: BaseException | None) -> None:
+    """Of all that was at work when it was raised, which an exception holds: models, and their gradients. Only then is
+    there memory to give back."""
     while problem is not None:
         traceback.clear_frames(problem.__traceback__)
         problem = problem.__cause__ or problem.__context__
     gc.collect()
+    give_back_memory()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

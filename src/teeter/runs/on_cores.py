@@ -26,7 +26,7 @@ import torch
 
 from teeter.errors import InputError, NotFinite, TeeterError
 from teeter.memory import keep_freed_memory
-from teeter.runs.failures import Failures, in_a_line
+from teeter.runs.failures import Failures, in_a_line, let_go
 
 __all__ = ["on_cores"]
 
@@ -145,8 +145,10 @@ def _do(work: Callable[[Sequence[Any]], object], piece: Sequence[Any]) -> None:
         return
     except (TeeterError, OSError) as problem:
         told = _anew(problem)
+        let_go(problem)
     except (Exception, SystemExit) as problem:
         told = RuntimeError(f"{in_a_line(problem)}\n{traceback.format_exc()}")
+        let_go(problem)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise told  # out here, where it no longer holds what was at work

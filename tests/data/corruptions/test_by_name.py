@@ -10,7 +10,7 @@ from scipy.stats import poisson
 from teeter.data import CORRUPTIONS, FAMILIES, SEVERITIES, corrupted
 from teeter.data.corruptions import weather
 from teeter.data.corruptions.linear import gaussian_matrix, weights, zoom_matrix
-from teeter.errors import InputError, UnknownName
+from teeter.errors import InputError, MissingExtra, UnknownName
 
 # The pairs (corruption, s) where the constants of severity s + 1 change the image less than those of s. Elastic
 # transforms turn the image less and less; the blur of glass hides its moves; saturation first falls, then rises; frost
@@ -198,7 +198,9 @@ def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     weather._ice.cache_clear()
     for name in ("jpeg_compression", "frost"):
-        with pytest.raises(InputError, match=r"^Pillow reads .* and is not installed: pip install 'teeter\[images\]'"):
+        with pytest.raises(
+            MissingExtra, match=r"^Pillow reads .* and is not installed: pip install 'teeter\[images\]'"
+        ):
             corrupted(GOOD, name, 1)
 
 
