@@ -1,8 +1,8 @@
 """Why sensitivity rises again once a + b mod 113 is grokked: is it the rounding of the loss?
 
 V calls it noise reduction (7.3, A.5). In the runs of `vasudeva2025/grokking` it comes when the training loss has fallen
-to about 2e-7 and jumps, by a factor of a thousand and more. 1.2e-7 is the distance from 1 to the next number of float32,
-in which the loss is computed. Here the same models are trained with the loss, and nothing else, in float64.
+to about 2e-7 and jumps, by a factor of a thousand and more. From 1 to the next number of float32, in which the loss is
+computed, it is 1.2e-7. Here the same models are trained with the loss, and nothing else, in float64.
 
 Written to stdout for every model: the epoch of grokking; from there on the least training loss and its epoch, the
 largest training loss after that, and by how many times sensitivity rises most.
@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=grokking.PAPER[0].epochs)
     parser.add_argument("--float32", action="store_true", help="the loss as the study has it")
     given = parser.parse_args()
+    origin = provenance.capture()
     keep_freed_memory()
     if not given.float32:
         LOSSES["cross-entropy"] = in_float64
@@ -69,7 +70,7 @@ def main() -> None:
         runs = adding.run_all([replace(spec, seed=seed) for seed in given.seed], None)
     found = [{"seed": seed, **after(pd.DataFrame(rows))} for seed, rows in zip(given.seed, runs, strict=True)]
     loss = "float32" if given.float32 else "float64"
-    print(json.dumps({"variant": given.variant, "loss": loss, "runs": found, "provenance": provenance()}, indent=1))
+    print(json.dumps({"variant": given.variant, "loss": loss, "runs": found, "provenance": origin}, indent=1))
 
 
 if __name__ == "__main__":
