@@ -53,7 +53,6 @@ WAITING = {
     "vasudeva2025/early-warning",
     "vasudeva2025/enlarged",
     "vasudeva2025/flatness",
-    "vasudeva2025/grokking",
     "vasudeva2025/imagenet",
     "vasudeva2025/language",
     "vasudeva2025/optimizer",

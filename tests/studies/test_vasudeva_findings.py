@@ -2,7 +2,8 @@
 
 from teeter.runs import Store
 from teeter.studies import find
-from teeter.studies.vasudeva2025 import fashion, synthetic
+from teeter.studies.vasudeva2025 import fashion, grokking, synthetic
+from teeter.studies.vasudeva2025.adding import VARIANTS
 from teeter.studies.vasudeva2025.vision import matched
 from tests.test_records import ROOT, spread
 
@@ -33,6 +34,45 @@ def test_which_choice_gives_which_column():
     dense = (1, 32, 7, 33)
     assert synthetic.followed(dense) == 1 and synthetic.safer(dense) == "frequent"
     assert (synthetic.ends(table, dense)["altered"] == 0).all()
+
+
+def test_what_the_phases_of_grokking_are():
+    """As README and the departures of `grokking` have it: the released code's, by its embedding that shrinks."""
+    study, readme = find("vasudeva2025/grokking"), " ".join((ROOT / "README.md").read_text().split())
+    outcome, said = study.outcome("paper", Store(ROOT / "results")), " ".join(study.departures)
+    found = {each.claim.claim: each for each in outcome.judgements}
+    borders = [each for words, each in found.items() if words.startswith("p = 113")]
+    verdicts = [each.verdict for each in borders]
+    assert verdicts == ["undecided", "undecided", "reproduced", *["reproduced"] * 3]
+    ends = [
+        f"{value:,.0f}"
+        for value in (round(each.estimate.value, -1 if k == 2 else 0) for k, each in enumerate(borders[3:]))
+    ]
+    assert "its borders come out at {}, {} and {}.".format(*ends) in said
+    assert (
+        "falls up to epoch {}, rises while the norm falls, up to {}, and falls again until it groks, at {}".format(
+            *ends
+        )
+        in readme
+    )
+    courses, relative = {}, {}
+    for (variant, seed), run in outcome.table.groupby(["variant", "seed"]):
+        courses[variant, seed] = grokking.course_of(run)
+        relative[variant, seed] = grokking.course_of(run, "sensitivity_relative").rise
+    rises = {name: [each.rise for (variant, _), each in courses.items() if variant == name] for name in VARIANTS}
+    assert f"{sum(rises['released']) / 6:.1f} times in the mean" in said and min(rises["released"]) >= 1.5
+    assert all(value == 1 for (variant, _), value in relative.items() if variant == "released")
+    assert sum(value >= 1.5 for value in rises["text"]) == 1 and "one run of six has such a rise" in said
+
+    sizes = outcome.table.set_index(["variant", "seed", "epoch"])["embedding"]
+    before, later = (
+        sum(sizes["released", seed, getattr(courses["released", seed], border)] for seed in range(6)) / 6
+        for border in ("memorised", "formed")
+    )
+    assert f"of the embedding falls from {before:.2f} to {later:.2f}" in said
+    runs = [run.sort_values("epoch") for _, run in outcome.table.loc[outcome.table.variant == "text"].groupby("seed")]
+    known = sum(run.embedding.iloc[grokking.knows_by_heart(run)] for run in runs) / 6
+    assert f"({known:.2f} once the training pairs are known)" in said
 
 
 def untrained(table):

@@ -116,6 +116,12 @@ def test_and_not_where_it_is_not(other, missed):
     assert {f"{words} (as released)" for words in missed} <= found
 
 
+def test_borders_are_of_runs_that_have_both_phases():
+    found = verdicts(grokking, both(grok=40, lead=16, rise=1.0))
+    borders = {words: verdict for words, verdict in found.items() if words.startswith("p = 113")}
+    assert list(borders.values()) == ["undecided", "undecided", "reproduced"] * 2
+
+
 def test_a_norm_that_falls_in_clean_up_is_not_flat():
     table = both(grok=40, lead=16)
     late = table.assign(norm=np.where(table.epoch > 3_500, 20.0, table.norm))
