@@ -47,7 +47,7 @@ def after(rows: pd.DataFrame) -> dict[str, Any]:
         "grokked": course.grokked,
         "least_loss": float(rows.train_loss[least]),
         "at": least,
-        "largest_loss_after": float(rows.train_loss[least:].max()),
+        "largest_loss_from_there": float(rows.train_loss.loc[least:].max()),
         "rise": round(float(sensitivity[high] / sensitivity[low]), 2),
         "rise_from": int(rows.index[low]),
         "rise_to": int(rows.index[high]),

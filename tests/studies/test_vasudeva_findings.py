@@ -5,7 +5,7 @@ from teeter.studies import find
 from teeter.studies.vasudeva2025 import fashion, grokking, synthetic
 from teeter.studies.vasudeva2025.adding import VARIANTS
 from teeter.studies.vasudeva2025.vision import matched
-from tests.test_records import ROOT, spread
+from tests.test_records import ROOT, record, spread
 
 
 def test_how_many_settings_come_out():
@@ -73,6 +73,33 @@ def test_what_the_phases_of_grokking_are():
     runs = [run.sort_values("epoch") for _, run in outcome.table.loc[outcome.table.variant == "text"].groupby("seed")]
     known = sum(run.embedding.iloc[grokking.knows_by_heart(run)] for run in runs) / 6
     assert f"({known:.2f} once the training pairs are known)" in said
+
+
+def test_what_becomes_of_runs_that_have_grokked():
+    """The training loss falls to the resolution of float32 and jumps, and in float64 it does not."""
+    study = find("vasudeva2025/grokking")
+    table, said = study.outcome("paper", Store(ROOT / "results")).table, " ".join(study.departures)
+    least, jumps = [], []
+    for _, run in table.groupby(["variant", "seed"]):
+        run = run.sort_values("epoch").set_index("epoch")
+        loss = run.train_loss.loc[grokking.course_of(run.reset_index()).grokked :]
+        if loss.idxmin() < loss.index[-1]:
+            least.append(loss.min())
+            jumps.append(loss.loc[loss.idxmin() :].max() / loss.min())
+    assert len(least) == 11 and "in eleven of twelve runs" in said
+    assert f"falls to {min(least):.2g} to {max(least):.2g}, next to" in said and min(jumps) > 1000
+    rises = []
+    for variant in VARIANTS:
+        made = record(f"grokked-{variant}")
+        [run] = made["runs"]
+        assert made["loss"] == "float64" and run["at"] == 25_000  # it falls up to the last epoch
+        own = table.loc[(table.variant == variant) & (table.seed == run["seed"])]
+        rises += [run["rise"], grokking.course_of(own).bump]
+        assert "+" not in made["provenance"]["commit"]
+    words = (
+        "rises {:.1f} times with skip connections and {:.1f} times without, where in float32 it rises {:.0f} and {:.0f}"
+    )
+    assert words.format(*rises[::2], *rises[1::2]) in said
 
 
 def untrained(table):
