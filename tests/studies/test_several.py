@@ -12,7 +12,7 @@ from teeter.data.own import Absent
 from teeter.errors import RunsFailed, UnknownName
 from teeter.runs import Store, Together
 from teeter.studies import STUDIES, Study, chosen, execute_all
-from teeter.studies.vasudeva2025 import cifar10, grokking, language, svhn
+from teeter.studies.vasudeva2025 import cifar10, grokking, language, reading, svhn
 
 FUNCTIONS, TABLES = STUDIES["hahn2024/functions"], STUDIES["vasudeva2025/synthetic-tables"]
 BOTH = pytest.mark.parametrize("workers", [1, 2])
@@ -155,6 +155,7 @@ def test_what_failed_is_told_though_time_is_over(tmp_path):
 
 def test_a_package_that_is_not_installed_is_no_matter_to_others(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
+    reading.texts_of.cache_clear()  # an earlier test may have read them
     lacking = dataclasses.replace(language.STUDY, tiers={"smoke": language.SMOKE[:2]})
     told: list[tuple[str, str]] = []
     outcomes = execute_all(

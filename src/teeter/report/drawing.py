@@ -44,7 +44,7 @@ def svg(draw: Callable[[], Figure], name: str) -> str:
     text = io.StringIO()
     with matplotlib.rc_context({**LOOK, "svg.hashsalt": name}):
         draw().savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    picture = text.getvalue()
+    picture = _numbered(text.getvalue())
     picture = picture[picture.index("<svg") :]
     prefix = re.sub(r"\W+", "-", name)
     picture = re.sub(r'(\bid=")', rf"\1{prefix}-", picture)
@@ -58,8 +58,21 @@ def save(draw: Callable[[], Figure], place: Path | str) -> Path:
     data = io.BytesIO()
     with matplotlib.rc_context({**LOOK, "svg.hashsalt": place.name}):
         draw().savefig(data, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    made = data.getvalue()
     place.parent.mkdir(parents=True, exist_ok=True)
-    return replace_file(place, data.getvalue())
+    return replace_file(place, _numbered(made.decode()).encode() if kind == "svg" else made)
+
+
+def _numbered(picture: str) -> str:
+    """An SVG whose clip paths are named in their order. matplotlib names them by where they lie, to the last bit, and
+    by that a layout may differ from one drawing to the next.
+
+    >>> _numbered('<g clip-path="url(#p0123456789)"/><clipPath id="p0123456789">')
+    '<g clip-path="url(#clip1)"/><clipPath id="clip1">'
+    """
+    found = dict.fromkeys(re.findall(r'<clipPath id="(p[0-9a-f]{10})"', picture))
+    names = {name: f"clip{number}" for number, name in enumerate(found, 1)}
+    return re.sub(r"\bp[0-9a-f]{10}\b", lambda match: names.get(match[0], match[0]), picture)
 
 
 def drawable(place: Path | str) -> Path:
