@@ -249,6 +249,7 @@ def test_dropout():
     assert verdicts(dropout, pd.concat([made(steadier), other])) == ["not reproduced"] * 3
     assert verdicts(dropout, made(kinds, "digits")) == ["not run at this tier"] * 2 + ["reproduced"]
     assert verdicts(dropout, made(kinds, "digits", seeds=1))[2] == "undecided"
+    assert dropout.STUDY.figure(other)  # of a tier that is not whole
 
 
 def figure_9(cnns=0.5, vits=0.6, others=0.7, sensitivity=0.003):

@@ -40,7 +40,7 @@ PAPER = [
 
 def in_both(table: pd.DataFrame) -> Any:
     """The rows on those images that were learned in either way."""
-    return of(table, data=of(table, **WITHOUT)["data"].iloc[0])
+    return table.loc[table["data"].isin(of(table, **WITHOUT)["data"])]
 
 
 def ratio(table: pd.DataFrame) -> Estimate | None:

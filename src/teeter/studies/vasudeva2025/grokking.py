@@ -215,7 +215,7 @@ DEPARTURES = [
     "decay shrinks: the root mean square of the embedding falls from 0.75 to 0.28 meanwhile, and relative to it "
     "there is no rise in any of six runs. With skip connections the vectors are small from the start (0.14 once the "
     "training pairs are known), and one run of six has such a rise.",
-    "The rise after grokking, V's noise reduction, is here mostly rounding: in eleven of twelve runs the training loss "
+    "The rise after grokking, V's noise reduction, seems to be mostly rounding here: in eleven of twelve runs the loss "
     "falls to 1.7e-07 to 3e-07, next to the resolution of the float32 that it is computed in, and then jumps by a "
     "thousand times and more, and sensitivity with it. With the loss in float64, in one run of either model "
     "(benchmarks/profiles/grokked.py), it falls up to the last epoch, and sensitivity rises 1.0 times with skip "
