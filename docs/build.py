@@ -72,11 +72,12 @@ def other_data(outcome: Outcome) -> str:
 
 def called(data: str) -> str:
     """
-    >>> called("digits"), called("cifar10-96")
-    ('`digits`', '`cifar10` enlarged to 96 x 96 pixels')
+    >>> called("digits"), called("cifar10-96"), called("cifar10-small")
+    ('`digits`', '`cifar10` enlarged to 96 x 96 pixels', '`cifar10` with small models')
     """
     size = SETTINGS[data].size if data in SETTINGS else 0
-    return f"`{data.removesuffix(f'-{size}')}`" + (f" enlarged to {size} x {size} pixels" if size else "")
+    how = f" enlarged to {size} x {size} pixels" if size else " with small models" if data.endswith("-small") else ""
+    return f"`{data.removesuffix(f'-{size}').removesuffix('-small')}`{how}"
 
 
 def spent(outcome: Outcome) -> str:

@@ -263,6 +263,9 @@ def test_a_look_asks_the_model_once_of_every_image():
     other = looks.Nudge("patch", 4.0, PatchNoise(4, 4.0))
     more = looks.look((x, y), None, PatchNoise(4, 1.0), [other])(model)
     assert sum(seen) == 400 + 2 * (400 + 32)
+    seen.clear()
+    few = looks.look((x, y), None, PatchNoise(4, 1.0), [other], 100)(model)
+    assert sum(seen) == 400 + (400 + 32) + (100 + 32) and few["sensitivity"] == found["sensitivity"]
     assert more["sensitivity"] == found["sensitivity"] < more["patch 4.0"] < more["patch 4.0_high"]
     logits = model(x).detach()
     assert found["train_accuracy"] == pytest.approx(float((logits.argmax(1) == y).double().mean()))

@@ -14,7 +14,8 @@ from teeter.studies.over_runs import mean
 from teeter.studies.study import Claim, Study
 from teeter.studies.vasudeva2025 import cifar10
 from teeter.studies.vasudeva2025.over_epochs import curves, logs
-from teeter.studies.vasudeva2025.vision import TOOK, Seen, has, matched, run
+from teeter.studies.vasudeva2025.settings import SETTINGS
+from teeter.studies.vasudeva2025.vision import TOOK, Seen, matched, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,8 @@ __all__ = ["STUDY"]
 
 SHAPES = ((0, 0), (4, 0), (0, 8))  # layers and heads; 0: as in the main experiments, 8 and 32
 EPOCHS = 20
-SMALLER = ((0, 0), (1, 0), (0, 4))  # of digits, where they are 2 and 2
+SMALL_SHAPES = ((0, 0), (1, 0), (0, 1))  # where they are 3 and 4
+TINY_SHAPES = ((0, 0), (1, 0), (0, 4))  # of digits, where they are 2 and 2
 
 
 def shaped(specs: list[Seen], shapes: tuple[tuple[int, int], ...]) -> list[Seen]:
@@ -36,7 +38,7 @@ def shaped(specs: list[Seen], shapes: tuple[tuple[int, int], ...]) -> list[Seen]
     return own + [replace(spec, layers=layers, heads=heads) for spec in short for layers, heads in others]
 
 
-SMOKE, SMALL = (shaped(specs, SMALLER) for specs in (cifar10.SMOKE, cifar10.SMALL))
+SMOKE, SMALL = shaped(cifar10.SMOKE, TINY_SHAPES), shaped(cifar10.SMALL, SMALL_SHAPES)
 PAPER = shaped(cifar10.PAPER, SHAPES)
 
 
@@ -70,7 +72,8 @@ DEPARTURES = [
 
 def figure(table: pd.DataFrame) -> Figure:
     found = table[["layers", "heads"]].drop_duplicates().to_numpy().tolist()
-    usual = (8, 32) if has(table, "cifar10") else (2, 2)
+    sizes = SETTINGS[table["data"].iloc[0]].sizes.get("vit-small", {"layers": 8, "heads": 32})
+    usual = sizes["layers"], sizes["heads"]
     shapes = sorted((layers or usual[0], heads or usual[1], layers, heads) for layers, heads in found)
     return curves(table, [(f"depth {a}, {b} heads", {"layers": c, "heads": d}) for a, b, c, d in shapes])
 

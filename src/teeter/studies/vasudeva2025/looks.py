@@ -39,7 +39,6 @@ LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # times the setting's own variance (Fi
 RHOS, DRAWS = (0.005, 0.05), 5  # weight noise of 7.2, and of the released code
 SEVERITIES = (1, 2)  # Fig. 21 and 20
 NUDGED = 2_000  # images, at most, on which a model with other weights is asked; the draws of weights matter more
-FEWER = 5_000  # images, at most, that are nudged by other noise than V's own while a model is trained
 FINER = 5  # times as many triples at the end, under V's own noise
 _BATCH = {"cpu": 1024, "cuda": 2048}
 _NUMBERS = 1 << 26  # pixels of all channels in a forward, at most: a layer may make thirty times as many of them
@@ -92,14 +91,15 @@ def look(
     test: tuple[Tensor, Tensor] | None,
     noise: Perturbation,
     others: Sequence[Nudge] = (),
+    few: int | None = None,
 ) -> Callable[[nn.Module], dict[str, float]]:
-    """Of a row: the images of the training set are nudged once each, and a part of them by the others, by name."""
+    """Of a row: the images of the training set are nudged once each, and `few` of them by the others, by name."""
 
     def of(model: nn.Module) -> dict[str, float]:
         (x, y), clean = train, outputs(model, train[0])
         found = told("sensitivity", sensitivity(model, x, clean, noise))
         for other in others:
-            found |= told(other.name, sensitivity(model, x[:FEWER], clean[:FEWER], other.noise))
+            found |= told(other.name, sensitivity(model, x[:few], clean[:few], other.noise))
         return {
             **fit("train", clean, y),
             **(fit("test", outputs(model, test[0]), test[1]) if test is not None else {}),

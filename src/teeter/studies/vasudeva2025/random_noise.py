@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from teeter.measure import Estimate
 from teeter.studies.log_axis import logarithmic
 from teeter.studies.over_runs import POSITIVE, mean
 from teeter.studies.study import Study
 from teeter.studies.vasudeva2025 import cifar10
-from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, at_the_end_in_words, logs, told, within
+from teeter.studies.vasudeva2025.over_epochs import NAMES, Measured, above, at_the_end_in_words, logs, told, within
 from teeter.studies.vasudeva2025.vision import TOOK, has, learners, meanwhile, of, run
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TABLE_4 = {
 RATIOS = {noise: TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise] for noise in ("whole", "patch")}
 WORDS = {"whole": "on all pixels", "whole as released": "on all pixels as released", "patch": "on a patch"}
 VARIANCES = {"whole": 0.025, "whole as released": 0.025**2, "patch": 1.0}
+MUCH = 0.3  # log10 of a ratio, which is then much smaller
 DROWNED = 0.3  # of the answers change: of two models that are both drowned in noise, no ratio tells anything
 SMOKE, SMALL, PAPER = (
     [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
@@ -64,6 +66,11 @@ def gaps(table: pd.DataFrame, noise: str) -> Any:
     return (logs(each[0]) - logs(each[1])).loc[told]
 
 
+def smaller(table: pd.DataFrame, noise: str) -> Estimate:
+    """By how much the gap under such noise is smaller than that under noise on a patch."""
+    return mean((gaps(table, "patch") - gaps(table, noise)).dropna(), (-8.0, 8.0))
+
+
 def on_cifar10(measure: Measured) -> Measured:
     """Of other images V's numbers say nothing."""
     return lambda table: measure(table) if has(table, "cifar10") else None
@@ -91,7 +98,16 @@ CLAIMS = [
         within(
             f"that ratio under noise on a patch, over that under noise {WORDS[noise]}",
             RATIOS["patch"] / RATIOS["whole"],
-            on_cifar10(lambda table, noise=noise: mean((gaps(table, "patch") - gaps(table, noise)).dropna(), (-8, 8))),
+            on_cifar10(lambda table, noise=noise: smaller(table, noise)),
+        )
+        for noise in ("whole", "whole as released")
+    ),
+    *(
+        above(
+            f"noise {WORDS[noise]}: by how much that ratio is smaller than under noise on a patch, log10",
+            MUCH,
+            8.0,
+            lambda table, noise=noise: smaller(table, noise),
         )
         for noise in ("whole", "whole as released")
     ),
@@ -107,6 +123,8 @@ DEPARTURES = [
     "compared with both. This was added when three runs of ResNet-18 had been measured, whose sensitivities to the "
     "former were 0.52, 0.51 and 0.56; they were set aside, to be made again and measured both ways (they are in commit "
     "98dbb9e).",
+    "V's words, that the gap is much smaller, are judged apart from its numbers, and whatever the images: by a factor "
+    f"of at least {10**MUCH:.0f}.",
     f"Where both models change {DROWNED:.0%} of their answers and more, their ratio is bound to be near 1 and does not "
     "count.",
 ]

@@ -14,7 +14,7 @@ from teeter import data
 from teeter.data import LabelledImages
 from teeter.studies.vasudeva2025.looks import LEVELS
 
-__all__ = ["SETTINGS", "TINY", "Setting", "enlarged", "read", "scaled"]
+__all__ = ["SETTINGS", "SMALL", "TINY", "Setting", "enlarged", "read", "scaled"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Setting:
     levels: tuple[float, ...] = (1.0,)  # times the variance, at the end
     replaced: bool = False  # whether patches are exchanged too, at the end
     weights: bool = False  # whether they are nudged too (7.2)
-    along: bool = False  # whether all kinds of noise are also tried while a model is trained (A.2, A.3)
+    along: int = 0  # images on which all kinds of noise are also tried while a model is trained (A.2, A.3); 0: none
+    corrupted: bool = False  # whether accuracy is also measured on corrupted test images (7.1)
     size: int = 0  # pixels that an image is enlarged to; 0: as it is
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of models, where they are not V's own
 
@@ -46,12 +47,24 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
 _GRAY = {name: dict(own, channels=1) for name, own in TINY.items()}
-_WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True, along=True)  # looked at from all sides
+# And one that learns CIFAR-10 (32 x 32) in a minute or two on one core: all but the ConvMixer are V's own cut short.
+_NARROW = dict(layers=3, heads=4, dim_head=16, width=128)
+SMALL: dict[str, dict[str, Any]] = {
+    "convmixer": dict(dim=64, layers=4),
+    "densenet121": dict(blocks=(3, 4, 3), growth=8, dim=16),
+    "resnet18": dict(blocks=(1, 1, 1), dim=16),
+    "vit-simple": _NARROW,
+    "vit-small": _NARROW,
+}
+_WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True, along=5_000)  # looked at from all sides
 _LARGE: dict[str, Any] = dict(sigma2=15.0, levels=LEVELS)  # V's variance for ImageNet
 SETTINGS = {
     "mnist": Setting(data.below_5, patch=7, sigma2=1.0, batch=50, levels=(0.25, 1.0, 4.0, 16.0, 64.0), replaced=True),
     "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0, levels=LEVELS),
-    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, **_WHOLE),
+    "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, corrupted=True, **_WHOLE),
+    "cifar10-small": Setting(
+        data.cifar10, patch=4, sigma2=1.0, corrupted=True, sizes=SMALL, **{**_WHOLE, "along": 1_000}
+    ),
     "svhn": Setting(data.svhn, patch=4, sigma2=1.0, levels=LEVELS),
     "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, sizes=_GRAY, **_WHOLE),
     "imagenet": Setting(data.imagenet, patch=16, **_LARGE),

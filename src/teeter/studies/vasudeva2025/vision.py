@@ -169,7 +169,7 @@ def marks(epochs: int) -> list[int]:
 def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     """Train and measure one model; a folder keeps what is under way."""
     device, setting = device_here(), SETTINGS[spec.data]
-    if spec.data == "cifar10":  # a corruption that cannot be made is an error before training, not after it
+    if setting.corrupted:  # a corruption that cannot be made is an error before training, not after it
         for _ in _corrupted(spec, chosen(spec, "test").take(torch.arange(1))):
             pass
     (x, y), test = (scaled(chosen(spec, split), device) for split in ("train", "test"))
@@ -187,7 +187,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
                 model,
                 shuffled(x, y, batch_of(spec), spec.seed, augment=_augment(spec)),
                 _recipe(spec, epoch, device),
-                measures={"seen": look((shown, y[index]), unseen, own, others)},
+                measures={"seen": look((shown, y[index]), unseen, own, others, setting.along)},
                 every=[each * epoch for each in marks(spec.epochs)],
                 folder=folder,
                 keep=5 * epoch,
@@ -203,7 +203,7 @@ def sees(spec: Seen, folder: Path | None) -> list[dict[str, Any]]:
     rows = [*_epochs(made.rows, epoch, frequent), {"about": "fate", "fate": "done"}]
     rows += noises(model, shown, setting.sigma2, every)
     rows += sharpnesses(model, shown) if setting.weights else []
-    rows += _corruptions(model, spec, device) if spec.data == "cifar10" else []
+    rows += _corruptions(model, spec, device) if setting.corrupted else []
     return rows
 
 
