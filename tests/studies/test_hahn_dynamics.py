@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from teeter.studies.hahn2024 import course
 from teeter.studies.hahn2024 import dynamics as study
 from teeter.train import Trained
 
@@ -66,7 +67,7 @@ def verdicts(table):
 
 
 def test_a_course_by_hand():
-    found = study.course_of(run(decay=0.1, rising=53))
+    found = course.course_of(run(decay=0.1, rising=53))
     assert found.weight_decay == 0.1
     assert found.lag == 3
     assert found.before == pytest.approx(0.05)
@@ -82,32 +83,32 @@ def test_a_course_by_hand():
 def test_a_bend():
     """The later half is steeper, by as much as a power of two; no slope, or one that turns, is as far as can be."""
     norm = np.linspace(30, 20, 101)
-    assert study._bend(norm, np.where(norm > 25, 30 - norm, 5 + 3 * (25 - norm))) == pytest.approx(np.log2(3))
-    assert study._bend(norm, np.where(norm > 25, 3 * (30 - norm), 15 + 25 - norm)) == pytest.approx(-np.log2(3))
-    assert study._bend(norm, np.where(norm > 25, 30 - norm, 5.0)) == -4
-    assert study._bend(norm, np.abs(norm - 25)) == 4
+    assert course._bend(norm, np.where(norm > 25, 30 - norm, 5 + 3 * (25 - norm))) == pytest.approx(np.log2(3))
+    assert course._bend(norm, np.where(norm > 25, 3 * (30 - norm), 15 + 25 - norm)) == pytest.approx(-np.log2(3))
+    assert course._bend(norm, np.where(norm > 25, 30 - norm, 5.0)) == -4
+    assert course._bend(norm, np.abs(norm - 25)) == 4
     rising = norm[::-1]
-    assert study._bend(rising, np.where(rising < 25, rising - 20, 5 + 3 * (rising - 25))) == pytest.approx(np.log2(3))
-    assert study._bend(np.array([30, 29, 28, 20.0]), np.array([0, 1, 2, 10.0])) is None
-    assert study._bend(norm, np.maximum(25 - norm, 0)) == 4
+    assert course._bend(rising, np.where(rising < 25, rising - 20, 5 + 3 * (rising - 25))) == pytest.approx(np.log2(3))
+    assert course._bend(np.array([30, 29, 28, 20.0]), np.array([0, 1, 2, 10.0])) is None
+    assert course._bend(norm, np.maximum(25 - norm, 0)) == 4
 
 
 def test_the_fall_to_a_guess_is_not_learning():
     one = run()
     assert one.mse[0] - one.mse[1] > one.mse[50] - one.mse[51]
-    assert study.course_of(one).lag == 0
+    assert course.course_of(one).lag == 0
 
 
 def test_one_noisy_row_is_neither_a_rise_nor_a_peak():
     one = run()
     one.loc[150, "sharpness"] = 2.0
-    found = study.course_of(one)
+    found = course.course_of(one)
     assert found.lag == 0
     assert found.before == pytest.approx(0.05)
 
 
 def test_without_weight_decay_there_is_no_line():
-    assert study.course_of(run(decay=0.0)).line is None
+    assert course.course_of(run(decay=0.0)).line is None
 
 
 def test_what_the_paper_says_is_reproduced_where_it_is_true():

@@ -4,6 +4,7 @@ from teeter.runs import Store
 from teeter.studies import find
 from teeter.studies.vasudeva2025 import fashion, grokking, synthetic
 from teeter.studies.vasudeva2025.adding import VARIANTS
+from teeter.studies.vasudeva2025.synthetic_accounts import followed, safer
 from teeter.studies.vasudeva2025.vision import matched
 from tests.test_records import ROOT, record, spread
 
@@ -32,7 +33,7 @@ def test_which_choice_gives_which_column():
     assert f"the right one ({two:.2f} and {ahead[1]:.2f}), and in the left has an alignment of {three:.2f}" in said
     assert (synthetic.ends(table, right, "mean")["altered"] == 0).all()
     dense = (1, 32, 7, 33)
-    assert synthetic.followed(dense) == 1 and synthetic.safer(dense) == "frequent"
+    assert followed(dense) == 1 and safer(dense) == "frequent"
     assert (synthetic.ends(table, dense)["altered"] == 0).all()
 
 

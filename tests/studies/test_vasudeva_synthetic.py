@@ -14,6 +14,7 @@ from teeter.errors import UnknownName
 from teeter.models import SelfAttention
 from teeter.runs import Store
 from teeter.studies.vasudeva2025 import synthetic as study
+from teeter.studies.vasudeva2025.synthetic_accounts import APART, SIZES, followed, mean_direction, safer
 from teeter.studies.vasudeva2025.synthetic_tables import both
 
 CPU = torch.device("cpu")
@@ -66,33 +67,33 @@ def test_attention_by_kind():
     assert given == pytest.approx({"sparse": 1 / 2, "frequent": 1 / 6, "irrelevant": 1 / 3})
 
 
-@pytest.mark.parametrize("setting", study.SIZES)
+@pytest.mark.parametrize("setting", SIZES)
 def test_the_mean_direction_is_that_of_the_sentences(setting):
     n_sparse, n_frequent, n_difference, m = setting
-    words = Vocabulary(m, study.SIZES[setting])
+    words = Vocabulary(m, SIZES[setting])
     how = {"length": 50, "n_sparse": n_sparse, "n_frequent": n_frequent, "n_difference": n_difference, "seed": 5}
     tokens, labels = sequences(words, 20_000, **how)
     counts = torch.nn.functional.one_hot(tokens, words.size).sum(1).double()
     drift = (labels.unsqueeze(-1) * counts).mean(0)
     towards = study.directions(words)[:2].double()
     cosines = (towards @ drift) / towards.norm(dim=1) / drift[: 2 * m + 2].norm()
-    expected = study.mean_direction(setting)
+    expected = mean_direction(setting)
     assert cosines.tolist() == pytest.approx([expected["sparse"], expected["frequent"]], abs=0.01)
     # a reader along it, asked about altered sentences
     ideal = expected["sparse"] * towards[0] / math.sqrt(2) + expected["frequent"] * towards[1] / math.sqrt(2 * m)
     other, truth = sequences(words, 50, **how, altered=True)
     said = ideal[other].sum(-1)
     right = 0.5 if float(said.abs().max()) < 1e-9 else float((said.sign() == truth).double().mean())
-    assert study.followed(setting) == right
+    assert followed(setting) == right
 
 
 def test_where_the_two_accounts_part():
-    says = {setting: (float(study.safer(setting) == "frequent"), study.followed(setting)) for setting in study.SIZES}
+    says = {setting: (float(safer(setting) == "frequent"), followed(setting)) for setting in SIZES}
     assert [says[setting][0] for setting in study.PRINTED] == [0, 0, 0, 1, 1, 1]
     apart = {setting for setting, (low, simple) in says.items() if low != simple}
-    assert apart == {(1, 32, 7, 36), study.APART}
-    assert says[study.APART] == (1, 0)
-    assert both(study.APART, 69, 50)["frequent"] == 0
+    assert apart == {(1, 32, 7, 36), APART}
+    assert says[APART] == (1, 0)
+    assert both(APART, 69, 50)["frequent"] == 0
 
 
 def test_the_mean_is_a_fiftieth():
@@ -159,14 +160,14 @@ def test_a_run_has_a_row_for_every_measured_epoch():
 
 def row(setting, variant="text", seed=0, epoch=300, **values):
     """The paper's picture, unless `values` say otherwise."""
-    kind = study.safer(setting)
+    kind = safer(setting)
     found = dict(zip(("n_sparse", "n_frequent", "n_difference", "m"), setting, strict=True))
     found |= {"variant": variant, "seed": seed, "epoch": epoch, "epochs": 300, "train": 1.0, "sensitivity": 0.0}
     found |= {"altered": float(kind == "frequent")}
     given = {"sparse": (0.8, 0.1, 0.1), "frequent": (0.01, 0.8, 0.19)}[kind]
     for each, mass in zip(study.KINDS, given, strict=True):
         found |= {f"alignment_{each}": 0.97 if each == kind else 0.1, f"attention_{each}": mass}
-    found |= {f"{each}_alone": value for each, value in both(setting, study.SIZES[setting], 50).items()}
+    found |= {f"{each}_alone": value for each, value in both(setting, SIZES[setting], 50).items()}
     return found | values
 
 
@@ -175,7 +176,7 @@ def table(seeds=3, **values):
         [
             row(setting, variant, seed, epoch, **({} if epoch == 0 else values))
             for variant in study.VARIANTS
-            for setting in study.SIZES
+            for setting in SIZES
             for seed in range(seeds)
             for epoch in (300, 0)  # in any order
         ]
@@ -240,7 +241,7 @@ def test_smoke_and_its_figure(tmp_path):
     assert set(outcome.table["stopped"]) == {"done"}
     drawing = study.figure(outcome.table)
     assert len(drawing.axes) == 4 * 6 + 1
-    assert {text.get_text() for text in drawing.axes[-1].get_xticklabels()} == {study.label(s) for s in study.SIZES}
+    assert {text.get_text() for text in drawing.axes[-1].get_xticklabels()} == {study.label(s) for s in SIZES}
     # together or alone, the same to rounding
     alone = pd.DataFrame(study.run(study.SMOKE[1]))
     both_ways = outcome.table.loc[outcome.table["m"].eq(16) & outcome.table["variant"].eq("text")]

@@ -17,11 +17,10 @@ divides Eq. 3 by the number of places: U and W_V then learn about fifty times sl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -37,6 +36,15 @@ from teeter.runs import Together
 from teeter.studies.devices import device_here
 from teeter.studies.over_runs import mean
 from teeter.studies.study import Claim, Study
+from teeter.studies.vasudeva2025.synthetic_accounts import (
+    APART,
+    LENGTH,
+    SIZES,
+    Setting,
+    followed,
+    mean_direction,
+    safer,
+)
 from teeter.studies.vasudeva2025.synthetic_tables import OUR_READING, PUBLISHED, both
 from teeter.train import Job, Recipe, Trained, measures, shuffled, train_many
 from teeter.train.measures import Measure
@@ -47,13 +55,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STUDY", "Spec", "alignment", "attention", "mean_direction"]
+__all__ = ["STUDY", "Spec", "alignment", "attention"]
 
-Setting: TypeAlias = tuple[int, int, int, int]  # (n_sparse, n_frequent, n_difference, m), as the tables have it
 KINDS = ("sparse", "frequent", "irrelevant")
-LENGTH, BATCH = 50, 100
-APART: Setting = (1, 17, 3, 20)  # where low sensitivity and the mean direction part
-SIZES: dict[Setting, int] = {setting: size for setting, size, _ in PUBLISHED} | {APART: 69}  # of the vocabulary
+BATCH = 100
 PRINTED = [setting for setting, *_ in PUBLISHED if setting != OUR_READING]  # Figure 12
 FIGURE_3: tuple[Setting, Setting] = ((3, 5, 1, 16), (1, 17, 7, 20))
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -107,40 +112,6 @@ def tiers(some: Sequence[Setting], seeds: int, more: int, **sizes: Any) -> list[
 SMOKE = tiers(FIGURE_3, 1, 1, epochs=2, sentences=100, forwards=60)
 SMALL = tiers(FIGURE_3, 2, 2, epochs=40, forwards=600)
 PAPER = tiers([*FIGURE_3, APART], 5, 3)
-
-
-def safer(setting: Setting) -> str:
-    """The kind of tokens whose reader is the less sensitive.
-
-    >>> safer((3, 5, 1, 16)), safer((1, 17, 7, 20))
-    ('sparse', 'frequent')
-    """
-    found = both(setting, SIZES[setting], LENGTH)
-    return min(found, key=lambda kind: found[kind])
-
-
-def mean_direction(setting: Setting) -> dict[str, float]:
-    """The cosines of the mean of label times tokens with v_sp, v_freq and v_irrel.
-
-    >>> {kind: round(cosine, 3) for kind, cosine in mean_direction((1, 17, 7, 20)).items()}
-    {'sparse': 0.538, 'frequent': 0.843, 'irrelevant': 0.0}
-    """
-    n_sparse, n_frequent, n_difference, m = setting
-    ahead = 2 * ((n_frequent + n_difference) // 2) - n_frequent
-    sparse, frequent = float(n_sparse), ahead / math.sqrt(m)
-    norm = math.hypot(sparse, frequent)
-    return {"sparse": sparse / norm, "frequent": frequent / norm, "irrelevant": 0.0}
-
-
-def followed(setting: Setting) -> float:
-    """Accuracy on altered sentences of a model that reads along the mean direction, one half for a tie.
-
-    >>> followed((3, 5, 1, 16)), followed((1, 17, 7, 20)), followed((1, 32, 7, 36))
-    (0.0, 1.0, 0.5)
-    """
-    towards = mean_direction(setting)
-    ahead = towards["frequent"] - towards["sparse"]
-    return 0.5 if abs(ahead) < 1e-12 else float(ahead > 0)
 
 
 class Averaged(SelfAttention):
