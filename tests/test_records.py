@@ -1,6 +1,7 @@
 """Numbers that README, docs and departures name are those of the records they stand on."""
 
 import json
+import re
 import runpy
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from teeter.runs import Store
 
 ROOT = Path(__file__).parents[1]
+FINDINGS = " ".join((ROOT / "docs/findings.md").read_text().split())
 RUNS = [
     json.loads(place.read_text()) for place in sorted((ROOT / "benchmarks/results").glob("*-sensitivity-h200*.json"))
 ]
@@ -41,6 +43,18 @@ def test_what_the_readme_says():
     seconds = [row for run in RUNS for title, row in run["seconds"].items() if title.startswith("vit")]
     low, high = spread([max(row[key] for key in row if "over" in key) for row in seconds])
     assert f"| {low:.0f} to {high:.0f} times faster |" in page
+
+
+def test_what_the_readme_finds_is_in_the_findings():
+    """Those few are told with no number but theirs, which are held to the results they stand on."""
+    page = (ROOT / "README.md").read_text()
+    short = page.partition("What rerunning them has shown")[2].partition("\n## ")[0].replace("findings.md", "")
+    bullets = short.split("\n- ")[1:]
+    assert len(bullets) >= 6
+    for bullet in bullets:
+        said = re.sub(r"\(\w+, [^()]*\d[^()]*\)", "", bullet)  # where in the paper
+        for number in re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?", said):
+            assert re.search(rf"(?<![\w.,]){re.escape(number)}(?![\d]|[.,]\d)", FINDINGS), (number, bullet)
 
 
 def record(name):

@@ -1,4 +1,4 @@
-"""Findings that README and the departures of studies of H name are those of the results they stand on."""
+"""Findings that the findings and the departures of studies of H name are those of the results they stand on."""
 
 import math
 
@@ -9,11 +9,11 @@ from teeter.runs import Store
 from teeter.studies import find, over_runs
 from teeter.studies.hahn2024 import generalization, tradeoff
 from teeter.studies.hahn2024.dynamics import LEARNED
-from tests.test_records import ROOT, spread
+from tests.test_records import FINDINGS, ROOT, spread
 
 
 def test_how_many_runs_learn_parity():
-    """As README and the departures of `dynamics` have it."""
+    """As the findings and the departures of `dynamics` have it."""
     study = find("hahn2024/dynamics")
     table = study.outcome("paper", Store(ROOT / "results")).table
     runs = table.assign(learned=table.step.where(table.mse < LEARNED)).groupby(
@@ -41,17 +41,17 @@ def test_how_many_runs_learn_parity():
     )
     words += "model, {:.1f} ({:.1f} to {:.1f})."
     assert words.format(*(2**end for each in bends for end in (each.value, each.low, each.high))) in said
-    assert "4 runs of 40 learn PARITY" in " ".join((ROOT / "README.md").read_text().split())
+    assert "4 runs of 40 learn PARITY" in FINDINGS
 
 
 def test_what_is_said_of_the_tradeoff():
     """With the square of the norm in the regression, as the last departure has it."""
     study = find("hahn2024/tradeoff")
     table = study.outcome("paper", Store(ROOT / "results")).table
-    said, readme = study.departures[-1], (ROOT / "README.md").read_text()
+    said = study.departures[-1]
 
     found = [tradeoff.at_fixed_length(table, "text", name).value for name in tradeoff.FUNCTIONS]
-    assert f"correlate by {max(found):.2f} to {min(found):.2f})" in " ".join(readme.split())
+    assert f"correlate by {max(found):.2f} to {min(found):.2f})" in FINDINGS
 
     def rise(name):
         runs = tradeoff.kept(table, "text", [name])
@@ -68,22 +68,19 @@ def test_what_is_said_of_the_tradeoff():
         assert fit.value > 4 * fit.error
         above[n] = math.exp(fit.value)
     assert f"a factor of {above[5]:.1f} in the blow-up, against one of {above[20]:.0f} at n = 20" in said
-    assert f"by a factor of {above[5]:.1f} in the blow-up at 5 bits and of {above[20]:.0f} at 20" in " ".join(
-        readme.split()
-    )
+    assert f"by a factor of {above[5]:.1f} in the blow-up at 5 bits and of {above[20]:.0f} at 20" in FINDINGS
 
 
 def test_what_is_said_of_generalization():
     study = find("hahn2024/generalization")
     table = study.outcome("paper", Store(ROOT / "results")).table
-    readme = " ".join((ROOT / "README.md").read_text().split())
     text, released = (table.loc[table.variant == name] for name in ("text", "released"))
     means = generalization.converged(text).groupby(["size", "function"]).mean(numeric_only=True).groupby("size").mean()
     few, some, half, whole = means.sensitivity
-    assert f"sensitivity is {whole:.1f}," in readme
-    assert f"functions of sensitivity {few:.1f}, {some:.1f} and {half:.1f}," in readme
+    assert f"sensitivity is {whole:.1f}," in FINDINGS
+    assert f"functions of sensitivity {few:.1f}, {some:.1f} and {half:.1f}," in FINDINGS
     few, some, half = (means.sharpness[1024] / means.sharpness[size] for size in (128, 256, 512))
-    assert f"by factors of {few:.1f}, {some:.1f} and {half:.1f} " in readme
+    assert f"by factors of {few:.1f}, {some:.1f} and {half:.1f} " in FINDINGS
 
     def higher(found):
         return [100 * (each - 1) for each in (found.value, found.low, found.high)]
@@ -106,8 +103,8 @@ def test_a_scratchpad_that_guesses_its_first_step():
 
 
 def test_how_sharp_a_scratchpad_is():
-    """As README and the departures of `scratchpad` have it."""
-    study, readme = find("hahn2024/scratchpad"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `scratchpad` have it."""
+    study = find("hahn2024/scratchpad")
     table, said = study.outcome("paper", Store(ROOT / "results")).table, " ".join(study.departures)
     assert (table.fate == "converged").all()
     words = "({}{:.2f}, {:.2f} to {:.2f}"
@@ -126,21 +123,21 @@ def test_how_sharp_a_scratchpad_is():
     means, rest = text.groupby("n").sharpness.mean(), text.loc[text.n > 4]
     assert f"rises, from {means[39]:.2f} to {means[320]:.2f} at 320" in said
     rise = over_runs.slope(rest.n, rest.sharpness).value
-    assert f"{rise:.5f} a bit, where" in said and f"sharper by {rise:.4f} a bit, just measurably" in readme
+    assert f"{rise:.5f} a bit, where" in said and f"sharper by {rise:.4f} a bit, just measurably" in FINDINGS
     last, most = (text.loc[text.n == 320, column].mean() for column in ("sharpness_last", "sharpness_most"))
     assert f"the last step has {last:.2f} and the sharpest {most:.2f}" in said
-    assert "on average {:.2f} to {:.2f} at all lengths".format(*spread(means)) in readme
+    assert "on average {:.2f} to {:.2f} at all lengths".format(*spread(means)) in FINDINGS
     assert table.sensitivity_last[table.n > 4].round(2).eq(2).all()
-    assert f"but for one run of {len(table)}" in readme and (table.own_accuracy < 0.99).sum() == 1
+    assert f"but for one run of {len(table)}" in FINDINGS and (table.own_accuracy < 0.99).sum() == 1
     without = find("hahn2024/scaling").outcome("paper", Store(ROOT / "results")).table
     without = without.loc[(without.function == "parity") & (without.variant == "text") & without.converged]
     assert without.sharpness[without.n >= 27].min() > 1
     steep = over_runs.slope(without.n, without.sharpness).value
-    assert f"without a scratchpad has {steep:.3f}" in said and f"PARITY without one does by {steep:.3f}" in readme
+    assert f"without a scratchpad has {steep:.3f}" in said and f"PARITY without one does by {steep:.3f}" in FINDINGS
 
 
 def test_what_is_said_of_random_networks():
-    """As README and the departures of `initialization` have it."""
+    """As the findings and the departures of `initialization` have it."""
     study = find("hahn2024/initialization")
     outcome = study.outcome("paper", Store(ROOT / "results"))
     base = outcome.table.loc[(outcome.table.layers == 2) & (outcome.table.dim == 64)]
@@ -158,9 +155,7 @@ def test_what_is_said_of_random_networks():
     usual, _ = (each for each in outcome.judgements if "lower square" in each.claim.claim)
     assert usual.verdict == "undecided"
     assert square.high < 0.5 < verdicts["LSTM, scale 4"].estimate.high
-    assert "than GRUs, and than LSTMs by that other measure (by the first the two are not told apart)" in " ".join(
-        (ROOT / "README.md").read_text().split()
-    )
+    assert "than GRUs, and than LSTMs by that other measure (by the first the two are not told apart)" in FINDINGS
     long = base.loc[(base.n == 128) & base.scale.isin([1.0, 4.0])]
     for name, words in (("flip", "{:.0f} to {:.0f} % of flip"), ("square", "{:.0f} to {:.0f} % of square")):
         widths = 50 * (long[f"{name}_high"] - long[f"{name}_low"]) / long[name]
@@ -168,20 +163,20 @@ def test_what_is_said_of_random_networks():
 
 
 def test_what_is_said_of_an_lstm():
-    """As README has it, beside encoders of the small tier of `scaling`."""
-    readme, store = " ".join((ROOT / "README.md").read_text().split()), Store(ROOT / "results")
+    """As the findings have it, beside encoders of the small tier of `scaling`."""
+    store = Store(ROOT / "results")
     table = find("hahn2024/recurrent").outcome("small", store).table
     parity = table.loc[table.function == "parity"]
     mixed, fixed = (parity.loc[parity.variant == variant] for variant in ("mixed", "fixed"))
     assert mixed.converged.all() and (mixed.n.max(), mixed.dim.max(), mixed.right_twice.min()) == (32, 32, 1)
-    assert "costs them {:.3f} to {:.3f}, whatever".format(*spread(mixed.groupby("n").sharpness.mean())) in readme
+    assert "costs them {:.3f} to {:.3f}, whatever".format(*spread(mixed.groupby("n").sharpness.mean())) in FINDINGS
     assert stats.linregress(mixed.n, mixed.sharpness).pvalue > 0.05
     assert fixed.groupby("n").converged.mean().to_dict() == {4: 1, 8: 0, 16: 0}
     encoders = find("hahn2024/scaling").outcome("small", store).table
     encoders = encoders.loc[(encoders.function == "parity") & encoders.converged]
     assert set(encoders.dim) == {64}
     means = encoders.groupby("n").sharpness.mean()
-    assert f"encoders of 64 dimensions lose {means[4]:.2f} at 4 bits and {means[8]:.2f} at 8" in readme
+    assert f"encoders of 64 dimensions lose {means[4]:.2f} at 4 bits and {means[8]:.2f} at 8" in FINDINGS
 
 
 def test_how_many_networks_fit_random_functions():

@@ -1,4 +1,4 @@
-"""Findings that README and the departures of `long` name are those of the results they stand on."""
+"""Findings that the findings and the departures of `long` name are those of the results they stand on."""
 
 import math
 import runpy
@@ -8,7 +8,7 @@ import pytest
 from teeter.runs import Store
 from teeter.studies import find, over_runs
 from teeter.studies.hahn2024.learning import Learner
-from tests.test_records import ROOT, record, spread
+from tests.test_records import FINDINGS, ROOT, record, spread
 
 
 def test_two_ways_to_learn_first():
@@ -34,7 +34,7 @@ def test_two_ways_to_learn_first():
     assert f"In five of the six, noise on the token vectors alone costs {low:.2f} to {high:.2f};" in said
     assert f"no part alone costs more than {max(spread_out['parts'].values()):.3f}" in said
     low, high = spread([row["smallest"] for row in sharp])
-    assert f"a LayerNorm divides by {low:.2f} to {high:.2f}" in " ".join((ROOT / "README.md").read_text().split())
+    assert f"a LayerNorm divides by {low:.2f} to {high:.2f}" in FINDINGS
     # The networks are those of the study, which has trained them on a GPU.
     table = store.table(study.name, [key for key in study.keys("paper") if store.has(study.name, key)])
     for run in runs[:2]:
@@ -65,8 +65,8 @@ def test_tokens_that_begin_alike_end_sharp():
 
 
 def test_how_often_first_is_sharp():
-    """As README and the departures of `long` have it."""
-    study, readme = find("hahn2024/long"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `long` have it."""
+    study = find("hahn2024/long")
     table, said = study.outcome("paper", Store(ROOT / "results")).table, " ".join(study.departures)
     first = table.loc[table.function == "first"]
     own = first.loc[(first.variant == "text") & first.converged]
@@ -81,7 +81,7 @@ def test_how_often_first_is_sharp():
     assert of[2] == 0
     counts = f"{of[0]} of {all_of[0]} up to 138 bits, {of[1]} of {all_of[1]} from there to 432 and none of {all_of[2]} "
     assert counts in said
-    assert f"{of[1]} of {all_of[1]} between 164 and 432 bits" in readme
+    assert f"{of[1]} of {all_of[1]} between 164 and 432 bits" in FINDINGS
     lost = [first.loc[(first.variant == kind) & ~first.converged, "fate"] for kind in ("text", "released")]
     last = first.loc[(first.variant == "text") & (first.n > 432), "converged"]
     assert f"{(~last).sum()} of {len(last)} runs did not converge" in said
@@ -99,12 +99,12 @@ def test_how_often_first_is_sharp():
     majority = table.loc[(table.variant == "text") & (table.function == "majority") & table.converged]
     above = sharp.sharpness[sharp.n.between(139, 432)] > majority.sharpness[majority.n.between(139, 432)].max()
     there = majority.n.between(139, 432).sum()
-    assert f"are sharp, {above.sum()} of them sharper than any of the {there} that learned MAJORITY there" in readme
+    assert f"are sharp, {above.sum()} of them sharper than any of the {there} that learned MAJORITY there" in FINDINGS
 
 
 def test_majority_and_mean_of_long_inputs():
-    """As README and the departures of `long` have it."""
-    study, readme = find("hahn2024/long"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `long` have it."""
+    study = find("hahn2024/long")
     outcome, said = study.outcome("paper", Store(ROOT / "results")), " ".join(study.departures)
     verdicts = {each.claim.claim.split(":")[0]: each.verdict for each in outcome.judgements}
     assert [verdicts[f"MAJORITY, {kind}"] for kind in ("text", "released")] == ["reproduced"] * 2
@@ -130,7 +130,7 @@ def test_majority_and_mean_of_long_inputs():
     assert f"up to 218 bits ({until}. The seven kept beyond fall ({since}, but are of four lengths" in said
     with_one = over_runs.slope(kept.n[kept.n >= 218], kept.sharpness[kept.n >= 218])
     assert f"with the one of 218 bits the interval is {with_one.low:.4f} to {with_one.high:.4f}." in said
-    assert f"of {learned['size'][True]} networks beyond, seven learn it, and among these it does not grow" in readme
+    assert f"of {learned['size'][True]} networks beyond, seven learn it, and among these it does not grow" in FINDINGS
     released = table.loc[(table.variant == "released") & (table.function == "majority") & table.converged]
     assert f"without 4 bits it is {slope(released[released.n > 4], 'sharpness_released')}" in said
     assert f"and the text's {slope(kept[kept.n > 4]).replace(' a bit', '')}" in said

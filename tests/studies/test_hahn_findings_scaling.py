@@ -1,4 +1,4 @@
-"""Findings that README and the departures of `scaling` name are those of the results they stand on."""
+"""Findings that the findings and the departures of `scaling` name are those of the results they stand on."""
 
 import math
 
@@ -8,12 +8,12 @@ from scipy import stats
 from teeter.runs import Store, elapsed
 from teeter.studies import find, over_runs
 from teeter.studies.hahn2024 import lengths, parts, scaling
-from tests.test_records import ROOT
+from tests.test_records import FINDINGS, ROOT
 
 
 def test_what_is_said_of_table_2():
-    """As README and the departures of `scaling` have it."""
-    study, readme = find("hahn2024/scaling"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `scaling` have it."""
+    study = find("hahn2024/scaling")
     outcome = study.outcome("paper", Store(ROOT / "results"))
     found = {each.claim.claim.split(" (")[0]: each.estimate for each in outcome.judgements}
     slope, lost = (
@@ -25,8 +25,8 @@ def test_what_is_said_of_table_2():
     assert f"the latter {slope['text'].value:.3f} and {100 * lost['text'].value:.0f} %" in said
     assert slope["released"].low < 0.05 < slope["released"].high
     assert slope["text"].low > 0.05
-    assert f"released code's model ({slope['released'].value:.3f})" in readme
-    assert f"describes ({slope['text'].value:.3f})" in readme
+    assert f"released code's model ({slope['released'].value:.3f})" in FINDINGS
+    assert f"describes ({slope['text'].value:.3f})" in FINDINGS
     for kind in ("text", "released"):
         assert round(1 / found[f"MAJORITY, {kind}: slope over PARITY's"].value) == 17
         for name in ("FIRST", "MEAN"):
@@ -69,7 +69,7 @@ def test_what_is_said_of_table_2():
     at_20 = (
         table.loc[(table.function == "parity") & (table.n == 20) & table.converged].groupby("variant").sharpness.mean()
     )
-    assert at_20.between(0.95, 1.05).all() and "near 1 at 20 bits" in readme
+    assert at_20.between(0.95, 1.05).all() and "near 1 at 20 bits" in FINDINGS
     last = table.loc[(table.function == "parity") & (table.n >= 24) & table.converged].groupby("variant").sharpness_100
     assert last.agg(["count", "min", "max"]).round(2).T.to_dict("list") == {
         "released": [5, 0.97, 1.16],

@@ -1,4 +1,4 @@
-"""Findings that README and the departures of studies of V name are those of the results they stand on."""
+"""Findings that the findings and the departures of studies of V name are those of the results they stand on."""
 
 from teeter.runs import Store
 from teeter.studies import find
@@ -6,11 +6,11 @@ from teeter.studies.vasudeva2025 import fashion, grokking, synthetic
 from teeter.studies.vasudeva2025.adding import VARIANTS
 from teeter.studies.vasudeva2025.synthetic_accounts import followed, safer
 from teeter.studies.vasudeva2025.vision import matched
-from tests.test_records import ROOT, record, spread
+from tests.test_records import FINDINGS, ROOT, record, spread
 
 
 def test_how_many_settings_come_out():
-    """Accuracy on altered sentences in V's six settings, as README has it; and where the two accounts part."""
+    """Accuracy on altered sentences in V's six settings, as the findings have it; and where the two accounts part."""
     outcome = find("vasudeva2025/synthetic").outcome("paper", Store(ROOT / "results"))
     altered = {each.claim.claim: each for each in outcome.judgements if "accuracy on altered test" in each.claim.claim}
     six = ["(3,3,1,6)", "(3,5,1,16)", "(3,7,1,28)", "(1,7,7,10)", "(1,17,7,20)", "(1,32,7,36)"]
@@ -18,7 +18,7 @@ def test_how_many_settings_come_out():
     assert verdicts == ["reproduced"] * 5 + ["not reproduced"]
     (ours,) = (each for claim, each in altered.items() if claim.startswith("(1,17,3,20):"))
     assert ours.estimate.value == 0  # as the mean of label times token says
-    assert "in five of six settings; in the largest it does not" in " ".join((ROOT / "README.md").read_text().split())
+    assert "in five of six settings; in the largest it does not" in FINDINGS
 
 
 def test_which_choice_gives_which_column():
@@ -38,8 +38,8 @@ def test_which_choice_gives_which_column():
 
 
 def test_what_the_phases_of_grokking_are():
-    """As README and the departures of `grokking` have it: the released code's, by its embedding that shrinks."""
-    study, readme = find("vasudeva2025/grokking"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `grokking` have it: the released code's, by its embedding that shrinks."""
+    study = find("vasudeva2025/grokking")
     outcome, said = study.outcome("paper", Store(ROOT / "results")), " ".join(study.departures)
     found = {each.claim.claim: each for each in outcome.judgements}
     borders = [each for words, each in found.items() if words.startswith("p = 113")]
@@ -54,7 +54,7 @@ def test_what_the_phases_of_grokking_are():
         "falls up to epoch {}, rises while the norm falls, up to {}, and falls again until it groks, at {}".format(
             *ends
         )
-        in readme
+        in FINDINGS
     )
     courses, relative = {}, {}
     for (variant, seed), run in outcome.table.groupby(["variant", "seed"]):
@@ -109,12 +109,12 @@ def untrained(table):
 
 
 def test_which_is_more_sensitive_on_digits():
-    """As README and the departures of `mnist` have it: it hangs on the variance of the noise."""
-    study, readme = find("vasudeva2025/mnist"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `mnist` have it: it hangs on the variance of the noise."""
+    study = find("vasudeva2025/mnist")
     outcome = study.outcome("paper", Store(ROOT / "results"))
     equal = outcome.judgements[0]
     assert equal.verdict == "not reproduced"
-    assert f"more sensitive by a factor of {10**-equal.estimate.value:.1f} to noise of variance 1" in readme
+    assert f"more sensitive by a factor of {10**-equal.estimate.value:.1f} to noise of variance 1" in FINDINGS
     noise = outcome.table.loc[outcome.table.about == "noise"]
     means = noise.pivot_table(index=["noise", "sigma2"], columns="model", values="sensitivity")
     ratios = (means["vit-small-mnist"] / means["mlp-mnist"])["patch"]
@@ -132,8 +132,8 @@ def test_which_is_more_sensitive_on_digits():
 
 
 def test_which_is_more_sensitive_on_clothes():
-    """As README and the departures of `fashion` have it."""
-    study, readme = find("vasudeva2025/fashion"), " ".join((ROOT / "README.md").read_text().split())
+    """As the findings and the departures of `fashion` have it."""
+    study = find("vasudeva2025/fashion")
     outcome, said = study.outcome("paper", Store(ROOT / "results")), " ".join(study.departures)
     yes, no = "reproduced", "not reproduced"
     assert [each.verdict for each in outcome.judgements] == [yes, yes, *[no] * 7, yes, yes]
@@ -144,7 +144,7 @@ def test_which_is_more_sensitive_on_clothes():
     found = (leaky.value, leaky.low, leaky.high, sigmoid.value, cnn.value)
     assert times.format(*(10**each for each in found)) in said and leaky.low < 0
     words = "that with sigmoid has {:.1f} times its sensitivity and the CNN {:.1f} times"
-    assert words.format(10**sigmoid.value, 10**cnn.value) in readme and sigmoid.low > 0
+    assert words.format(10**sigmoid.value, 10**cnn.value) in FINDINGS and sigmoid.low > 0
     level = matched(outcome.table).train_accuracy
     assert "At equal training accuracy, {:.2f} to {:.2f}, the".format(*spread(level)) in said
     ends = [
@@ -185,5 +185,7 @@ def test_which_is_more_sensitive_on_clothes():
     assert times.format(*mlp) in said and "the CNN has {:.1f}, {:.1f} and {:.1f} times".format(*cnn) in said
     low, high = spread(means.loc["scattered"].iloc[0].drop("cnn"))
     assert high < 1.05 * low
-    assert vit[5] == patch.loc[5].min() and f"but with {vit[5]:.3f} and not 0.0098" in readme
-    assert f"is {mlp[0]:.1f} times as sensitive at a quarter of V's variance, and {mlp[2]:.1f} times at eight" in readme
+    assert vit[5] == patch.loc[5].min() and f"but with {vit[5]:.3f} and not 0.0098" in FINDINGS
+    assert (
+        f"is {mlp[0]:.1f} times as sensitive at a quarter of V's variance, and {mlp[2]:.1f} times at eight" in FINDINGS
+    )
