@@ -75,7 +75,7 @@ def grid(data: Sequence[str], seeds: int, deeper: Sequence[int], again: int, **m
 SMOKE = grid([MADE], 1, [2], 1, layers=1, dim=8, length=20, pairs=24, steps=2, rate=1e-2)
 SMALL = [
     replace(spec, length=64) if spec.data == MRPC else spec
-    for spec in grid([MRPC, QQP], 3, [4], 3, layers=2, dim=32, length=32, pairs=1_500, steps=300, rate=2e-3)
+    for spec in grid([MRPC, QQP], 3, [3, 4], 3, layers=2, dim=32, length=32, pairs=1_500, steps=300, rate=2e-3)
 ]
 PAPER = [
     replace(spec, steps=4_000, length=64) if spec.data == QQP else replace(spec, steps=6_000)
