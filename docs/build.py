@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from teeter import cube
 from teeter.report import cube_figure, save
+from teeter.report.tiers import called
 from teeter.report.words import MARKS, measured, number, tally
 from teeter.runs import Store, elapsed
 from teeter.studies import PAPERS, STUDIES, Outcome, Study
-from teeter.studies.vasudeva2025.settings import SETTINGS
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -67,17 +68,8 @@ def other_data(outcome: Outcome) -> str:
     here, there = (
         {getattr(spec, "data", "") for spec in outcome.study.tiers[tier]} for tier in (outcome.tier, "paper")
     )
-    return f" It is on {' and '.join(map(called, sorted(here)))} ([data](../data.md))." if here - there else ""
-
-
-def called(data: str) -> str:
-    """
-    >>> called("digits"), called("cifar10-96"), called("cifar10-small")
-    ('`digits`', '`cifar10` enlarged to 96 x 96 pixels', '`cifar10` with small models')
-    """
-    size = SETTINGS[data].size if data in SETTINGS else 0
-    how = f" enlarged to {size} x {size} pixels" if size else " with small models" if data.endswith("-small") else ""
-    return f"`{data.removesuffix(f'-{size}').removesuffix('-small')}`{how}"
+    said = " and ".join(re.sub(r"^\S+", r"`\g<0>`", called(each)) for each in sorted(here))
+    return f" It is on {said} ([data](../data.md))." if here - there else ""
 
 
 def spent(outcome: Outcome) -> str:

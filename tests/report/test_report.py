@@ -112,7 +112,8 @@ def _shifted(study, only):
 
 def test_lesser_tiers():
     assert about_tier(STUDIES["vasudeva2025/cifar10"], "paper") == ""
-    assert about_tier(STUDIES["vasudeva2025/language"], "small").endswith("on mrpc, the paper tier on mrpc and qqp.")
+    assert about_tier(STUDIES["vasudeva2025/language"], "small").endswith("are on that.")  # the same data
+    assert about_tier(STUDIES["vasudeva2025/language"], "smoke").endswith("on made, the paper tier on mrpc and qqp.")
     assert about_tier(STUDIES["vasudeva2025/fashion"], "small").endswith("are on that.")  # the same data
 
 

@@ -55,7 +55,7 @@ def made(kinds, data="cifar10", seeds=3, wobble=0.02):
             for rho, times in ((0.005, 1), (0.05, kind.get("louder", 1))):
                 row = dict(about="weights", rho=rho, shop=kind["shop"] * factor * times)
                 rows.append({**own, **row, "shpred": kind["shpred"] * factor})
-            if data == "cifar10":
+            if SETTINGS[data].corrupted:
                 where = [
                     (name, severity) for names in (CORRUPTIONS, RELEASED) for name in names for severity in (1, 2, 3)
                 ]

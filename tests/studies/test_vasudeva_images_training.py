@@ -87,3 +87,35 @@ def test_flatness():
     assert set(verdicts(flatness, idle(made(kinds), ["vit-small"]))) == {"undecided"}
     digits = verdicts(flatness, made(kinds, "digits", wobble=0.005))
     assert digits == ["not run at this tier"] * 8 + ["reproduced"] * 2
+
+
+def test_a_model_that_has_learned_less_is_not_steadier_for_that():
+    """At its end ViT-small with noise is the less sensitive one; where the other is as accurate, that is as steady."""
+    table = made([dict(model="vit-small", training=each, sensitivity=0.1) for each in ("", "noise")])
+    epochs, noisy = table["about"] == "epoch", table["training"] == "noise"
+    table.loc[epochs & noisy, "train_accuracy"] *= 0.4
+    table.loc[epochs & ~noisy & (table["epoch"] == 1), ["train_accuracy", "sensitivity"]] = 0.4, 0.02
+    table.loc[noisy, "sensitivity"] = 0.02
+    found = {claim.claim: claim.judge(table) for claim in robustness.CLAIMS}
+    (steadier,) = (each for words, each in found.items() if words.startswith("ViT-small without noise"))
+    assert steadier.estimate.value == pytest.approx(0) and steadier.verdict == "not reproduced"
+    (other,) = (each for words, each in found.items() if words.startswith("ViT-small without penalty"))
+    assert other.verdict == "undecided"  # nobody trained with it
+
+
+def test_robustness_is_judged_wherever_images_are_corrupted():
+    small = verdicts(robustness, made(figure_9(), "cifar10-small"))
+    assert small == verdicts(robustness, made(figure_9()))
+
+
+def test_shapes_are_told_by_the_sizes_of_their_setting():
+    usual, *others = depth_heads.SMALL_SHAPES
+    kinds = [dict(model="vit-small", layers=a, heads=b, sensitivity=0.01) for a, b in (usual, *others)]
+    for data, said in (
+        ("cifar10-small", {"depth 3, 4 heads", "depth 1, 4 heads", "depth 3, 1 heads"}),
+        ("cifar10", {"depth 8, 32 heads", "depth 1, 32 heads", "depth 8, 1 heads"}),
+        ("digits", {"depth 2, 2 heads", "depth 1, 2 heads", "depth 2, 1 heads"}),
+    ):
+        drawing = depth_heads.figure(made(kinds, data))
+        assert {text.get_text() for text in drawing.legends[0].get_texts()} == said
+    assert {(spec.layers, spec.heads) for spec in depth_heads.SMALL} == set(depth_heads.SMALL_SHAPES)

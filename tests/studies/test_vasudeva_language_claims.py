@@ -273,6 +273,25 @@ def test_a_choice_of_rows(paper):
     assert set(pick(paper, "text-lstm", variant="released")["variant"]) == {"released"}
 
 
+def test_the_small_tier():
+    """Both sets, every order three seeds and three depths, and no number of the paper's: its models were larger."""
+    specs = study.STUDY.specs("small")
+    table = pd.DataFrame(map(dataclasses.asdict, specs))
+    assert table.groupby(["data", "length", "variant", "layers"]).size().to_dict() == {
+        ("mrpc", 64, "text", 2): 12,
+        ("mrpc", 64, "released", 2): 3,
+        ("qqp", 32, "text", 2): 12,
+        ("qqp", 32, "released", 2): 3,
+        ("qqp", 32, "text", 3): 6,
+        ("qqp", 32, "text", 4): 6,
+    }
+    assert {(spec.dim, spec.pairs, spec.steps) for spec in specs} == {(32, 1_500, 300)}
+    found = verdicts(everything(tier="small"))
+    numbers = [words for words in found if "sensitivity at the end" in words]
+    assert {found.pop(words) for words in numbers} == {"not run at this tier"} and len(numbers) == 14
+    assert set(found.values()) == {"reproduced"}
+
+
 def test_the_paper_tier():
     specs = study.STUDY.specs("paper")
     table = pd.DataFrame(map(dataclasses.asdict, specs))

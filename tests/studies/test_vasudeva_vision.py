@@ -1,6 +1,7 @@
 """What V's studies of images share: a run and its rows, and the tables that claims read."""
 
 import signal
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -345,3 +346,21 @@ def test_a_corruption_that_cannot_be_made_is_told_before_training(monkeypatch):
     monkeypatch.setattr(vision, "train", trained)
     with pytest.raises(InputError, match="no frost"):
         vision.run(Seen("cifar10", "convmixer", 0, rate=0.06, epochs=1))
+
+
+def test_what_is_measured_beside_the_epochs_is_as_the_setting_has_it(monkeypatch):
+    """Of CIFAR-10 in either size: other noise on some of the images, corrupted images, weights; of others none."""
+    along = {name: each.along for name, each in settings.SETTINGS.items() if each.along}
+    assert along == {"cifar10": 5_000, "cifar10-small": 1_000, "digits": 5_000}
+    assert {name for name, each in settings.SETTINGS.items() if each.corrupted} == {"cifar10", "cifar10-small"}
+    few = LabelledImages(torch.randint(256, (240, 3, 32, 32)).to(torch.uint8), torch.arange(240) % 10, ("",) * 10)
+    asked, whole = [], looks.look
+    monkeypatch.setattr(vision, "read", lambda name, split: few)
+    monkeypatch.setattr(vision.data, "cifar10_c", lambda corruption, severity, test: test)
+    monkeypatch.setattr(vision, "look", lambda *given: asked.append(given[4]) or whole(*given))
+    monkeypatch.setitem(settings.SETTINGS, "cifar10-small", replace(settings.SETTINGS["cifar10-small"], along=50))
+    rows = vision.run(Seen("cifar10-small", "convmixer", 0, 0.03, epochs=1, images=240))
+    assert asked == [50]
+    counts = Counter(row["about"] for row in rows)
+    assert counts == {"epoch": 2, "meanwhile": 2 * 8, "fate": 1, "noise": 9, "weights": 2, "corruption": 45}
+    assert len(vision.chosen(Seen("cifar10-small", "convmixer", 0, 0.03, 1, images=240), "test")) == 40

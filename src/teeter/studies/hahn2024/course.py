@@ -38,9 +38,7 @@ class Course:
     left: float  # sharpness at the end, as a share of its peak
     end: float  # sharpness at the end
     blowup: float  # log blow-up at the end
-    jump: (
-        float  # of log blow-up, from a twentieth of the run before that fall to a twentieth after it, beyond its trend
-    )
+    jump: float  # of log blow-up, from a twentieth of the run before that fall to one after it, beyond its trend
     norm_change: float  # since it has learned
     blowup_change: float
     line: float | None  # the correlation of log blow-up and norm since it has learned; None where they stay as they are

@@ -82,7 +82,7 @@ DEPARTURES = [
     f"at least {10**LOWER:.0f} at equal training accuracy.",
     "Below the paper tier the models are small ones of the same kinds, trained at rates of their own: V's numbers do "
     "not apply there, its words do. At the small tier they see 4,000 of CIFAR-10's images in batches of 20 for 14 "
-    "epochs, and 2,000 of these are nudged; at the smoke tier they see scikit-learn's digits.",
+    "epochs; 2,000 of these are nudged, and 667 others test them. At the smoke tier they see scikit-learn's digits.",
 ]
 
 STUDY = Study(

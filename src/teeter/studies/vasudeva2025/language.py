@@ -177,7 +177,13 @@ def in_data(data: str, answer: Answer) -> Answer:
 
 
 def final(model: str, **more: Any) -> Answer:
-    return lambda table: mean(at_end(table, model, **more), (0.0, 1.0))
+    """The mean at the end, of models as large as those whose numbers the paper prints; None of smaller ones."""
+
+    def measure(table: pd.DataFrame) -> Estimate | None:
+        large = bool((table["dim"] >= Reading.dim).any())
+        return mean(at_end(table, model, **more), (0.0, 1.0)) if large else None
+
+    return measure
 
 
 def deeper(answer: Callable[[pd.DataFrame, list[int]], Estimate]) -> Answer:
@@ -326,8 +332,9 @@ DEPARTURES = [
     "something. Two models whose measurements overlap with their intervals tell no order, and count for neither. All "
     "this was settled after a look at the small tier, before the paper tier was run.",
     "At the small tier there are 1,500 pairs of either set, of which MRPC's are cut at 64 tokens and QQP's at 32, and "
-    "models of two layers of dimension 32, trained for 300 steps at a rate of 0.002; depths are 2 and 4. In the smoke "
-    "tier texts are made up by us, so that it runs where MRPC is not.",
+    "models of two layers of dimension 32, trained for 300 steps at a rate of 0.002; depths are 2, 3 and 4. All texts "
+    "are measured at 13 steps, four times over at the last, and 187 are mapped. V's numbers, of larger models, are not "
+    "judged there. In the smoke tier texts are made up by us, so that it runs where MRPC is not.",
 ]
 
 STUDY = Study(

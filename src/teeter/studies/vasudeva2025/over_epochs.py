@@ -118,8 +118,8 @@ def printed(data: str, published: dict[str, float]) -> list[Claim]:
 
 
 def above(words: str, least: float, most: float, measure: Measured) -> Claim:
-    """That a number is of one sign where V prints none: all of its interval is to lie between these, of which one is
-    as far as the number can go."""
+    """What V says in words alone: all of the number's interval is to lie between these, of which one is as far as it
+    can go."""
     return Claim(f"{words} (rule: {least:g} to {most:g})", None, measure, allows=(least, most))
 
 

@@ -34,7 +34,6 @@ TABLE_4 = {
 RATIOS = {noise: TABLE_4["resnet18", noise] / TABLE_4["vit-small", noise] for noise in ("whole", "patch")}
 WORDS = {"whole": "on all pixels", "whole as released": "on all pixels as released", "patch": "on a patch"}
 VARIANCES = {"whole": 0.025, "whole as released": 0.025**2, "patch": 1.0}
-MUCH = 0.3  # log10 of a ratio, which is then much smaller
 DROWNED = 0.3  # of the answers change: of two models that are both drowned in noise, no ratio tells anything
 SMOKE, SMALL, PAPER = (
     [spec for spec in specs if spec.model in MODELS] for specs in (cifar10.SMOKE, cifar10.SMALL, cifar10.PAPER)
@@ -57,18 +56,26 @@ def at_the_end(table: pd.DataFrame) -> Any:
     return of(learners(table), about="noise")
 
 
-def gaps(table: pd.DataFrame, noise: str) -> Any:
-    """log10 of ResNet-18's sensitivity over ViT-small's at equal training accuracy, by seed; without those where both
-    are drowned."""
+def both(table: pd.DataFrame, noise: str) -> tuple[Any, Any]:
+    """ResNet-18's sensitivity and ViT-small's at equal training accuracy, by seed; without those where both are
+    drowned."""
     same = meanwhile(table)
-    each = [under(same, model, noise) for model in MODELS]
-    told = (each[0] < DROWNED) | (each[1] < DROWNED)
-    return (logs(each[0]) - logs(each[1])).loc[told]
+    cnn, vit = (under(same, model, noise) for model in MODELS)
+    told = (cnn < DROWNED) | (vit < DROWNED)
+    return cnn.loc[told], vit.loc[told]
 
 
-def smaller(table: pd.DataFrame, noise: str) -> Estimate:
-    """By how much the gap under such noise is smaller than that under noise on a patch."""
-    return mean((gaps(table, "patch") - gaps(table, noise)).dropna(), (-8.0, 8.0))
+def gaps(table: pd.DataFrame, noise: str) -> Any:
+    """log10 of the one over the other."""
+    cnn, vit = both(table, noise)
+    return logs(cnn) - logs(vit)
+
+
+def much_smaller(table: pd.DataFrame, noise: str) -> Estimate:
+    """The difference under noise on a patch, less twice its size under such noise: above 0 where the former is there
+    and more than twice as large as the latter, whichever model that is then for."""
+    (cnn, vit), (whole_cnn, whole_vit) = both(table, "patch"), both(table, noise)
+    return mean(((cnn - vit) - 2 * (whole_cnn - whole_vit).abs()).dropna(), (-3.0, 1.0))
 
 
 def on_cifar10(measure: Measured) -> Measured:
@@ -98,16 +105,17 @@ CLAIMS = [
         within(
             f"that ratio under noise on a patch, over that under noise {WORDS[noise]}",
             RATIOS["patch"] / RATIOS["whole"],
-            on_cifar10(lambda table, noise=noise: smaller(table, noise)),
+            on_cifar10(lambda table, noise=noise: mean((gaps(table, "patch") - gaps(table, noise)).dropna(), (-8, 8))),
         )
         for noise in ("whole", "whole as released")
     ),
     *(
         above(
-            f"noise {WORDS[noise]}: by how much that ratio is smaller than under noise on a patch, log10",
-            MUCH,
-            8.0,
-            lambda table, noise=noise: smaller(table, noise),
+            f"ResNet-18's sensitivity less ViT-small's under noise on a patch, less twice that difference under noise "
+            f"{WORDS[noise]} (much smaller)",
+            0.0,
+            1.0,
+            lambda table, noise=noise: much_smaller(table, noise),
         )
         for noise in ("whole", "whole as released")
     ),
@@ -116,17 +124,18 @@ CLAIMS = [
 DEPARTURES = [
     "These are the runs of the study of CIFAR-10, and its departures hold here.",
     "Sensitivity to noise on the whole image is from one noise on each of 10,000 images, and while a model is trained "
-    "of 5,000. V's ratio is of the ends of training; ours are taken at the measured epoch at which both models are as "
-    "accurate as either comes to be.",
+    "of 5,000 (small tier: 2,000 and 1,000). V's ratio is of the ends of training; ours are taken at the measured "
+    "epoch at which both models are as accurate as either comes to be.",
     "The released code multiplies noise on a patch by its variance in place of the root. Of variance 1 that is the "
     "same; 0.025, were it multiplied so too, would be a variance of 0.000625. Both are measured, and V's numbers "
     "compared with both. This was added when three runs of ResNet-18 had been measured, whose sensitivities to the "
     "former were 0.52, 0.51 and 0.56; they were set aside, to be made again and measured both ways (they are in commit "
     "98dbb9e).",
-    "V's words, that the gap is much smaller, are judged apart from its numbers, and whatever the images: by a factor "
-    f"of at least {10**MUCH:.0f}.",
+    "V's words, that the difference is much smaller under noise on all pixels, are judged apart from its numbers, and "
+    "whatever the images: under noise on a patch ResNet-18 is to be the more sensitive, by more than twice what the "
+    "two differ by under the other.",
     f"Where both models change {DROWNED:.0%} of their answers and more, their ratio is bound to be near 1 and does not "
-    "count.",
+    "count, nor does their difference: small models on CIFAR-10 are so under noise on all pixels as the text has it.",
 ]
 
 

@@ -14,7 +14,7 @@ from teeter import data
 from teeter.data import LabelledImages
 from teeter.studies.vasudeva2025.looks import LEVELS
 
-__all__ = ["SETTINGS", "SMALL", "TINY", "Setting", "enlarged", "read", "scaled"]
+__all__ = ["NARROW", "SETTINGS", "TINY", "Setting", "enlarged", "read", "scaled"]
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ TINY: dict[str, dict[str, Any]] = {
     "vit-small": dict(image_size=8, patch=4, dim=32, layers=2, heads=2, dim_head=16, width=64),
 }
 _GRAY = {name: dict(own, channels=1) for name, own in TINY.items()}
-# And one that learns CIFAR-10 (32 x 32) in a minute or two on one core: all but the ConvMixer are V's own cut short.
-_NARROW = dict(layers=3, heads=4, dim_head=16, width=128)
-SMALL: dict[str, dict[str, Any]] = {
+# And V's own cut short and narrow, with which CIFAR-10 (32 x 32) can be learned in minutes.
+_NARROW_VIT = dict(layers=3, heads=4, dim_head=16, width=128)
+NARROW: dict[str, dict[str, Any]] = {
     "convmixer": dict(dim=64, layers=4),
     "densenet121": dict(blocks=(3, 4, 3), growth=8, dim=16),
     "resnet18": dict(blocks=(1, 1, 1), dim=16),
-    "vit-simple": _NARROW,
-    "vit-small": _NARROW,
+    "vit-simple": _NARROW_VIT,
+    "vit-small": _NARROW_VIT,
 }
 _WHOLE: dict[str, Any] = dict(whole=0.025, levels=LEVELS, weights=True, along=5_000)  # looked at from all sides
 _LARGE: dict[str, Any] = dict(sigma2=15.0, levels=LEVELS)  # V's variance for ImageNet
@@ -63,7 +63,7 @@ SETTINGS = {
     "fashion-mnist": Setting(data.fashion_mnist, patch=4, sigma2=5.0, levels=LEVELS),
     "cifar10": Setting(data.cifar10, patch=4, sigma2=1.0, corrupted=True, **_WHOLE),
     "cifar10-small": Setting(
-        data.cifar10, patch=4, sigma2=1.0, corrupted=True, sizes=SMALL, **{**_WHOLE, "along": 1_000}
+        data.cifar10, patch=4, sigma2=1.0, corrupted=True, sizes=NARROW, **{**_WHOLE, "along": 1_000}
     ),
     "svhn": Setting(data.svhn, patch=4, sigma2=1.0, levels=LEVELS),
     "digits": Setting(data.digits, patch=4, sigma2=1.0, batch=20, sizes=_GRAY, **_WHOLE),
