@@ -59,7 +59,7 @@ def test_what_the_readme_finds_is_in_the_findings():
         title, text = sections[anchor]
         assert title.startswith(" ".join(lead.split()))
         said = re.sub(r"\(\w+, [^()]*\d[^()]*\)", "", said)  # where in the paper
-        for number in re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?", said):
+        for number in re.findall(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?", said):
             assert re.search(rf"(?<![\w.,]){re.escape(number)}(?![\d]|[.,]\d)", text), (number, bullet)
 
 

@@ -2,10 +2,10 @@
 
 from teeter.runs import Store
 from teeter.studies import find
-from teeter.studies.vasudeva2025 import fashion, grokking, synthetic
+from teeter.studies.vasudeva2025 import fashion, grokking, random_noise, synthetic, variance
 from teeter.studies.vasudeva2025.adding import VARIANTS
 from teeter.studies.vasudeva2025.synthetic_accounts import followed, safer
-from teeter.studies.vasudeva2025.vision import matched
+from teeter.studies.vasudeva2025.vision import matched, meanwhile
 from tests.test_records import FINDINGS, ROOT, record, spread
 
 
@@ -189,3 +189,44 @@ def test_which_is_more_sensitive_on_clothes():
     assert (
         f"is {mlp[0]:.1f} times as sensitive at a quarter of V's variance, and {mlp[2]:.1f} times at eight" in FINDINGS
     )
+
+
+def test_what_sets_vits_apart_on_cifar10_in_small():
+    """As the findings have it, of narrow models on some of the images."""
+    store = Store(ROOT / "results")
+    by_words = {each.claim.claim: each for each in find("vasudeva2025/cifar10").outcome("small", store).judgements}
+
+    def times(other, vit):
+        (found,) = (e for words, e in by_words.items() if words.startswith(f"{other} significantly above {vit} "))
+        return found.verdict, found.estimate
+
+    told = [("DenseNet-121", "ViT-simple"), ("ConvMixer", "ViT-simple"), ("ResNet-18", "ViT-simple")]
+    told += [("DenseNet-121", "ViT-small"), ("ConvMixer", "ViT-small")]
+    factors = [10 ** times(*pair)[1].value for pair in told]
+    words = (
+        "less sensitive than DenseNet-121 by a factor of {:.1f}, than ConvMixer by {:.1f} and than ResNet-18 by {:.1f}"
+    )
+    words += ", ViT-small less than DenseNet-121 by {:.1f} and than ConvMixer by {:.1f}; from ResNet-18 it is not told"
+    assert words.format(*factors) in FINDINGS
+    assert all(times(*pair)[1].low > 0 for pair in told)
+    verdict, apart = times("ResNet-18", "ViT-small")
+    assert verdict == "not reproduced" and apart.low < 0 < apart.high
+
+    table = find("vasudeva2025/variance").outcome("small", store).table
+    level = matched(table)["level"].iloc[0]
+    assert f"right on {level:.2f} of the training images" in FINDINGS
+    means = {model: variance.by_variance(table, model).mean() for model in (*variance.OTHERS, *variance.VITS)}
+    assert set(means["resnet18"].index) == {0.25, 0.5, 1, 2, 4, 8}
+    grows = {model: each[8] / each[0.25] for model, each in means.items()}
+    vits = sorted(grows[model] for model in variance.VITS)
+    others = spread([grows[model] for model in variance.OTHERS])
+    assert (
+        "a factor of {:.1f} and {:.1f} with the ViTs, and of {:.1f} to {:.1f} with the".format(*vits, *others)
+        in FINDINGS
+    )
+
+    same = meanwhile(find("vasudeva2025/random-noise").outcome("small", store).table)
+    cnn, vit = (random_noise.under(same, model, "whole as released") for model in random_noise.MODELS)
+    assert (vit > cnn).all() and f"ViT-small is {vit.mean() / cnn.mean():.1f} times as sensitive as" in FINDINGS
+    for name in ("dropout", "optimizer", "depth-heads"):
+        assert find(f"vasudeva2025/{name}").outcome("small", store).judgements[-1].verdict == "reproduced"

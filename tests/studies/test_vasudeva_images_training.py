@@ -112,9 +112,9 @@ def test_shapes_are_told_by_the_sizes_of_their_setting():
     usual, *others = depth_heads.SMALL_SHAPES
     kinds = [dict(model="vit-small", layers=a, heads=b, sensitivity=0.01) for a, b in (usual, *others)]
     for data, said in (
-        ("cifar10-small", {"depth 3, 4 heads", "depth 1, 4 heads", "depth 3, 1 heads"}),
-        ("cifar10", {"depth 8, 32 heads", "depth 1, 32 heads", "depth 8, 1 heads"}),
-        ("digits", {"depth 2, 2 heads", "depth 1, 2 heads", "depth 2, 1 heads"}),
+        ("cifar10-small", {"depth 3, 4 heads", "depth 1, 4 heads", "depth 3, 1 head"}),
+        ("cifar10", {"depth 8, 32 heads", "depth 1, 32 heads", "depth 8, 1 head"}),
+        ("digits", {"depth 2, 2 heads", "depth 1, 2 heads", "depth 2, 1 head"}),
     ):
         drawing = depth_heads.figure(made(kinds, data))
         assert {text.get_text() for text in drawing.legends[0].get_texts()} == said

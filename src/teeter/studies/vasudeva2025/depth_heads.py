@@ -76,7 +76,7 @@ def figure(table: pd.DataFrame) -> Figure:
     sizes = SETTINGS[table["data"].iloc[0]].sizes.get("vit-small", {"layers": 8, "heads": 32})
     usual = sizes["layers"], sizes["heads"]
     shapes = sorted((layers or usual[0], heads or usual[1], layers, heads) for layers, heads in found)
-    return curves(table, [(f"depth {a}, {b} heads", {"layers": c, "heads": d}) for a, b, c, d in shapes])
+    return curves(table, [(f"depth {a}, {b} head{'s' * (b > 1)}", {"layers": c, "heads": d}) for a, b, c, d in shapes])
 
 
 STUDY = Study(
