@@ -4,6 +4,7 @@ from teeter.runs import Store
 from teeter.studies import find
 from teeter.studies.vasudeva2025 import fashion, grokking, random_noise, synthetic, variance
 from teeter.studies.vasudeva2025.adding import VARIANTS
+from teeter.studies.vasudeva2025.language_rows import LSTM, RELEASED, ROBERTA, at_end
 from teeter.studies.vasudeva2025.synthetic_accounts import followed, safer
 from teeter.studies.vasudeva2025.vision import matched, meanwhile
 from tests.test_records import FINDINGS, ROOT, record, spread
@@ -230,3 +231,23 @@ def test_what_sets_vits_apart_on_cifar10_in_small():
     assert (vit > cnn).all() and f"ViT-small is {vit.mean() / cnn.mean():.1f} times as sensitive as" in FINDINGS
     for name in ("dropout", "optimizer", "depth-heads"):
         assert find(f"vasudeva2025/{name}").outcome("small", store).judgements[-1].verdict == "reproduced"
+
+
+def test_where_noise_on_texts_goes_in_small():
+    """As the findings have it, of small readers of MRPC and QQP."""
+    outcome = find("vasudeva2025/language").outcome("small", Store(ROOT / "results"))
+    found = {each.claim.claim: each for each in outcome.judgements}
+    orders = [each for words, each in found.items() if words.startswith("LSTM above RoBERTa at matched")]
+    assert len(orders) == 6 and [each.estimate.value for each in orders] == [1, 1, 0.5, 1, 1, 1]  # 0.5: unseen texts
+    assert orders[-1].claim.claim.endswith("at every depth") and orders[-1].verdict == "reproduced"
+    qqp = outcome.table.loc[outcome.table["data"] == "qqp"]
+    parts = [at_end(qqp, model, what=what).mean() for model in (LSTM, ROBERTA) for what in ("late", "early")]
+    words = "on QQP {:.3f} in the last quarter of a text and {:.3f} in the first, where RoBERTa has {:.3f} and {:.3f}."
+    assert words.format(*parts) in FINDINGS
+    after = [at_end(qqp, model).mean() for model in (LSTM, ROBERTA)]
+    assert "it is {:.3f} against {:.3f}, a factor of {:.1f};".format(*after, after[0] / after[1]) in FINDINGS
+    code = [at_end(qqp, model, what="pooled", **RELEASED[model]).mean() for model in (LSTM, ROBERTA)]
+    assert "{:.3f} against {:.4f}, one of {:.0f}. There".format(*code, code[0] / code[1]) in FINDINGS
+    (balance,) = (each.estimate for words, each in found.items() if words.startswith("QQP, RoBERTa: noise before"))
+    share = at_end(qqp, ROBERTA, place="before").mean() / after[1]
+    assert f"changes {share:.2f} as many answers" in FINDINGS and balance.high < 0.5
