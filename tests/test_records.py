@@ -46,21 +46,30 @@ def test_what_the_readme_says():
 
 
 def test_what_the_readme_finds_is_in_the_findings():
-    """Each of those few names a section of the findings, and no number that is not in it."""
+    """Each of those few names a section of the findings. Its numbers stand there too, with the same word before or
+    after them, and so do those of the figures or sections that it names."""
     page = (ROOT / "README.md").read_text()
-    bullets = page.partition("What rerunning them has shown")[2].partition("\n\n[")[0].split("\n- ")[1:]
+    bullets = page.partition("what rerunning them has shown")[2].partition("\n\n[")[0].split("\n- ")[1:]
     sections = {}
     for part in (ROOT / "docs/findings.md").read_text().split("\n### ")[1:]:
         title, _, text = part.partition("\n")
-        sections[re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")] = (title, text.partition("\n## ")[0])
+        place = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        sections[place] = title, " ".join(text.partition("\n## ")[0].split())
     assert len(bullets) >= 6
     for bullet in bullets:
         lead, anchor, said = re.fullmatch(r"\[(.*?)\]\(docs/findings.md#(.*?)\)(.*)", bullet, re.DOTALL).groups()
         title, text = sections[anchor]
         assert title.startswith(" ".join(lead.split()))
-        said = re.sub(r"\(\w+, [^()]*\d[^()]*\)", "", said)  # where in the paper
-        for number in re.findall(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?", said):
-            assert re.search(rf"(?<![\w.,]){re.escape(number)}(?![\d]|[.,]\d)", text), (number, bullet)
+        where = re.findall(r"\([VH], ([^()]*\d[^()]*)\)", said)
+        for number in re.findall(r"[\d.]+", " ".join(where)):
+            assert re.search(rf"(?<![\w.]){re.escape(number)}\b", text), (number, bullet)
+        said = " ".join(re.sub(r"\([VH], [^()]*\d[^()]*\)", "", said).split())
+        for before, number, after in re.findall(r"(\w+ )(?=(-?\d+(?:,\d{3})*(?:\.\d+)?)( \w+)?)", said):
+            beside = [before + number] + ([number + after] if after else [])
+            assert any(re.search(rf"(?<![\w.]){re.escape(each)}(?!\w|[.,]\d)", text) for each in beside), (
+                number,
+                bullet,
+            )
 
 
 def record(name):

@@ -1,12 +1,15 @@
 """Findings that the findings and the departures of studies of V name are those of the results they stand on."""
 
+from dataclasses import replace
+
 from teeter.runs import Store
 from teeter.studies import find
-from teeter.studies.vasudeva2025 import fashion, grokking, random_noise, synthetic, variance
+from teeter.studies.vasudeva2025 import fashion, grokking, language, robustness, synthetic, variance
 from teeter.studies.vasudeva2025.adding import VARIANTS
-from teeter.studies.vasudeva2025.language_rows import LSTM, RELEASED, ROBERTA, at_end
+from teeter.studies.vasudeva2025.language_rows import LSTM, RELEASED, ROBERTA, at_end, pick
+from teeter.studies.vasudeva2025.matching import matches
 from teeter.studies.vasudeva2025.synthetic_accounts import followed, safer
-from teeter.studies.vasudeva2025.vision import matched, meanwhile
+from teeter.studies.vasudeva2025.vision import ends, learners, matched, meanwhile, of
 from tests.test_records import FINDINGS, ROOT, record, spread
 
 
@@ -57,6 +60,8 @@ def test_what_the_phases_of_grokking_are():
         )
         in FINDINGS
     )
+    reduced = [each.estimate.value for words, each in found.items() if words.startswith("noise reduction: share whose")]
+    assert [round(6 * value) for value in reduced] == [6, 1]  # with skip connections, and as released
     courses, relative = {}, {}
     for (variant, seed), run in outcome.table.groupby(["variant", "seed"]):
         courses[variant, seed] = grokking.course_of(run)
@@ -101,7 +106,7 @@ def test_what_becomes_of_runs_that_have_grokked():
     words = (
         "rises {:.1f} times with skip connections and {:.1f} times without, where in float32 it rises {:.0f} and {:.0f}"
     )
-    assert words.format(*rises[::2], *rises[1::2]) in said
+    assert words.format(*rises[::2], *rises[1::2]) in said and words.format(*rises[::2], *rises[1::2]) in FINDINGS
 
 
 def untrained(table):
@@ -123,6 +128,7 @@ def test_which_is_more_sensitive_on_digits():
     said = " ".join(study.departures)
     assert "{:.1f} at a variance of 0.25, of {:.1f} at 1 and of {:.1f} at 4".format(*more) in said
     assert "less by one of {:.1f} at 16 and of {:.1f} at 64".format(*less) in said
+    assert "it is less so by one of {:.1f} at variance 16 and of {:.1f} at 64".format(*less) in FINDINGS
     verdicts = {each.claim.claim.split(" (")[0]: each.verdict for each in outcome.judgements[1:]}
     no, yes, unknown = "not reproduced", "reproduced", "undecided"
     assert list(verdicts.values()) == [no, no, unknown, yes, no, unknown, no]
@@ -195,59 +201,112 @@ def test_which_is_more_sensitive_on_clothes():
 def test_what_sets_vits_apart_on_cifar10_in_small():
     """As the findings have it, of narrow models on some of the images."""
     store = Store(ROOT / "results")
+    seen = find("vasudeva2025/cifar10").specs("small")
+    images, seeds = {spec.images for spec in seen}, {spec.seed for spec in seen}
+    assert f"of its five kinds, {images.pop():,} images, three seeds" in FINDINGS and len(seeds) == 3 and not images
     by_words = {each.claim.claim: each for each in find("vasudeva2025/cifar10").outcome("small", store).judgements}
 
     def times(other, vit):
         (found,) = (e for words, e in by_words.items() if words.startswith(f"{other} significantly above {vit} "))
-        return found.verdict, found.estimate
+        return found.estimate
 
     told = [("DenseNet-121", "ViT-simple"), ("ConvMixer", "ViT-simple"), ("ResNet-18", "ViT-simple")]
     told += [("DenseNet-121", "ViT-small"), ("ConvMixer", "ViT-small")]
-    factors = [10 ** times(*pair)[1].value for pair in told]
+    factors = [10 ** times(*pair).value for pair in told]
     words = (
-        "less sensitive than DenseNet-121 by a factor of {:.1f}, than ConvMixer by {:.1f} and than ResNet-18 by {:.1f}"
+        "than DenseNet-121 by a factor of {:.1f}, than ConvMixer by {:.1f} and than ResNet-18 by {:.1f}; ViT-small is "
     )
-    words += ", ViT-small less than DenseNet-121 by {:.1f} and than ConvMixer by {:.1f}; from ResNet-18 it is not told"
+    words += "so than DenseNet-121 by {:.1f} and than ConvMixer by {:.1f}, and not told apart from ResNet-18"
     assert words.format(*factors) in FINDINGS
-    assert all(times(*pair)[1].low > 0 for pair in told)
-    verdict, apart = times("ResNet-18", "ViT-small")
-    assert verdict == "not reproduced" and apart.low < 0 < apart.high
+    assert all(times(*pair).low > 0 for pair in told)
+    assert times("ResNet-18", "ViT-small").low < 0 < times("ResNet-18", "ViT-small").high
 
-    table = find("vasudeva2025/variance").outcome("small", store).table
-    level = matched(table)["level"].iloc[0]
-    assert f"right on {level:.2f} of the training images" in FINDINGS
-    means = {model: variance.by_variance(table, model).mean() for model in (*variance.OTHERS, *variance.VITS)}
+    outcome = find("vasudeva2025/variance").outcome("small", store)
+    same = meanwhile(outcome.table)
+    assert f"right on {same['level'].iloc[0]:.2f} of the training images" in FINDINGS
+    assert [each.verdict for each in outcome.judgements[::2]] == ["not reproduced"] * 2  # at any variance
+    models = (*variance.OTHERS, *variance.VITS)
+    means = {model: variance.by_variance(outcome.table, model).mean() for model in models}
     assert set(means["resnet18"].index) == {0.25, 0.5, 1, 2, 4, 8}
+    words = "at a quarter of V's, ViT-small has {:.3f} and ResNet-18 {:.3f}."
+    assert words.format(means["vit-small"][0.25], means["resnet18"][0.25]) in FINDINGS
     grows = {model: each[8] / each[0.25] for model, each in means.items()}
-    vits = sorted(grows[model] for model in variance.VITS)
     others = spread([grows[model] for model in variance.OTHERS])
-    assert (
-        "a factor of {:.1f} and {:.1f} with the ViTs, and of {:.1f} to {:.1f} with the".format(*vits, *others)
-        in FINDINGS
-    )
-
-    same = meanwhile(find("vasudeva2025/random-noise").outcome("small", store).table)
-    cnn, vit = (random_noise.under(same, model, "whole as released") for model in random_noise.MODELS)
-    assert (vit > cnn).all() and f"ViT-small is {vit.mean() / cnn.mean():.1f} times as sensitive as" in FINDINGS
+    words = "by factors of {:.1f} (ViT-small) and {:.1f} (ViT-simple), that of the others by {:.1f} to {:.1f}."
+    assert words.format(grows["vit-small"], grows["vit-simple"], *others) in FINDINGS
+    weak = of(same, noise="whole", sigma2=0.025**2).groupby("model")["sensitivity"].mean().sort_values(ascending=False)
+    assert list(weak.index) == ["vit-simple", "vit-small", "densenet121", "resnet18", "convmixer"]
+    words = "under a variance of 0.000625 it changes {:.3f} of its answers, ViT-small {:.3f}, DenseNet-121 {:.3f}, "
+    assert (words + "ResNet-18 {:.3f} and ConvMixer {:.3f}.").format(*weak) in FINDINGS
     for name in ("dropout", "optimizer", "depth-heads"):
         assert find(f"vasudeva2025/{name}").outcome("small", store).judgements[-1].verdict == "reproduced"
+
+
+def test_what_robustness_leaves_open_in_small():
+    store = Store(ROOT / "results")
+    outcome = find("vasudeva2025/robustness").outcome("small", store)
+    open_ = sum(each.verdict == "undecided" for each in outcome.judgements)
+    assert f"of {len(outcome.judgements)} claims {open_} are undecided" in FINDINGS
+    found = {each.claim.claim.partition(" (")[0]: each.estimate for each in outcome.judgements}
+
+    def said(words, value):
+        return words.format(value.value, value.low, value.high) in FINDINGS
+
+    (steadier,) = (each for words, each in found.items() if words.startswith("ViT-small without penalty over with"))
+    factor = replace(steadier, **{end: 10 ** getattr(steadier, end) for end in ("value", "low", "high")})
+    assert said("(a factor of {:.2f} [{:.2f}, {:.2f}])", factor)
+    flatter = find("vasudeva2025/flatness").outcome("small", store).judgements[-2].estimate
+    assert said("ShOp is {:.2f} [{:.2f}, {:.2f}] times", flatter)
+    rank = found["severity 1: rank correlation of sensitivity and accuracy, over kinds of models"]
+    assert said("(rank correlation {:.2f} [{:.2f}, {:.2f}])", rank)
+    assert robustness.ranked(robustness.parts(learners(outcome.table), None)["clean"]).value > 0
+    known = of(ends(outcome.table), model="vit-small").groupby("training")["train_accuracy"].agg(["min", "max"])
+    words = "right on {:.2f} to {:.2f} of the training images at the end, where ViT-small is on {:.2f} to {:.2f}:"
+    assert words.format(*known.loc["noise"], *known.loc[""]) in " ".join(outcome.study.departures)
 
 
 def test_where_noise_on_texts_goes_in_small():
     """As the findings have it, of small readers of MRPC and QQP."""
     outcome = find("vasudeva2025/language").outcome("small", Store(ROOT / "results"))
-    found = {each.claim.claim: each for each in outcome.judgements}
-    orders = [each for words, each in found.items() if words.startswith("LSTM above RoBERTa at matched")]
-    assert len(orders) == 6 and [each.estimate.value for each in orders] == [1, 1, 0.5, 1, 1, 1]  # 0.5: unseen texts
-    assert orders[-1].claim.claim.endswith("at every depth") and orders[-1].verdict == "reproduced"
-    qqp = outcome.table.loc[outcome.table["data"] == "qqp"]
-    parts = [at_end(qqp, model, what=what).mean() for model in (LSTM, ROBERTA) for what in ("late", "early")]
-    words = "on QQP {:.3f} in the last quarter of a text and {:.3f} in the first, where RoBERTa has {:.3f} and {:.3f}."
-    assert words.format(*parts) in FINDINGS
+    assert {(spec.pairs, spec.seed) for spec in outcome.study.specs("small")} == {(1_500, seed) for seed in range(3)}
+    assert "readers of two to four layers, 1,500 pairs of MRPC and of QQP, three seeds" in FINDINGS
+    sets = [(outcome.table.loc[outcome.table["data"] == name], name) for name in ("mrpc", "qqp")]
+    tells, compared = [], 0
+    for rows, name in sets:
+        for layers in (2,) if name == "mrpc" else (2, 3, 4):
+            pair = [pick(rows, model, layers=layers) for model in (LSTM, ROBERTA)]
+            tells += language.above(*pair)
+            compared += len(matches(*pair))
+    assert len(tells) == 8 and all(tells) and compared == 12
+    assert language.above(*(pick(outcome.table, model, split="valid") for model in (LSTM, ROBERTA))) == []
+
+    (qqp, _), by_code = sets[1], {model: RELEASED[model] for model in (LSTM, ROBERTA)}
+
+    def ratio(**noise):
+        pairs = matches(*(pick(qqp, model, **noise.get(model, {})) for model in (LSTM, ROBERTA)))
+        lstm, roberta = (sum(each.values[i] for each in pairs) for i in (0, 1))
+        return lstm / roberta
+
     after = [at_end(qqp, model).mean() for model in (LSTM, ROBERTA)]
-    assert "it is {:.3f} against {:.3f}, a factor of {:.1f};".format(*after, after[0] / after[1]) in FINDINGS
-    code = [at_end(qqp, model, what="pooled", **RELEASED[model]).mean() for model in (LSTM, ROBERTA)]
-    assert "{:.3f} against {:.4f}, one of {:.0f}. There".format(*code, code[0] / code[1]) in FINDINGS
-    (balance,) = (each.estimate for words, each in found.items() if words.startswith("QQP, RoBERTa: noise before"))
-    share = at_end(qqp, ROBERTA, place="before").mean() / after[1]
-    assert f"changes {share:.2f} as many answers" in FINDINGS and balance.high < 0.5
+    words = (
+        "by a factor of {:.1f}, with the noise after the LayerNorm of either embedding. At the end of training that is "
+    )
+    words += "{:.1f} ({:.3f} against {:.3f})"
+    assert words.format(ratio(), after[0] / after[1], *after) in FINDINGS
+    parts = [at_end(qqp, model, what=what).mean() for model in (LSTM, ROBERTA) for what in ("late", "early")]
+    words = "the LSTM has {:.3f} in the last quarter of a text and {:.3f} in the first, RoBERTa {:.3f} and {:.3f}."
+    assert words.format(*parts) in FINDINGS
+    code = [at_end(qqp, model, what="pooled", **by_code[model]).mean() for model in (LSTM, ROBERTA)]
+    assert "at the end, it is {:.0f} ({:.3f} against {:.4f}).".format(code[0] / code[1], *code) in FINDINGS
+    known = []
+    for model, more in ((ROBERTA, {}), (LSTM, by_code[LSTM])):
+        rows = pick(qqp, model, **more)
+        known.append(rows.loc[rows["step"] == rows["step"].max(), "accuracy"].mean())
+    assert f"RoBERTa is right on {known[0]:.2f} of the training texts" in FINDINGS
+    assert f"on {known[1]:.2f}; where RoBERTa is about as accurate the factor is {ratio(**by_code):.1f}." in FINDINGS
+    early = ratio() / ratio(**{ROBERTA: {"place": "before"}})
+    late = at_end(qqp, ROBERTA, place="before").mean() / after[1]
+    words = (
+        "changes {:.2f} times as many answers as noise after it at the accuracy of the text's LSTM, and {:.2f} times"
+    )
+    assert words.format(early, late) in FINDINGS

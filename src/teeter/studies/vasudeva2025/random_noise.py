@@ -133,7 +133,8 @@ DEPARTURES = [
     "98dbb9e).",
     "V's words, that the difference is much smaller under noise on all pixels, are judged apart from its numbers, and "
     "whatever the images: under noise on a patch ResNet-18 is to be the more sensitive, by more than twice what the "
-    "two differ by under the other.",
+    "two differ by under the other. A difference is also small where both are hardly sensitive: the ratios say whether "
+    "the gap is.",
     f"Where both models change {DROWNED:.0%} of their answers and more, their ratio is bound to be near 1 and does not "
     "count, nor does their difference: small models on CIFAR-10 are so under noise on all pixels as the text has it.",
 ]

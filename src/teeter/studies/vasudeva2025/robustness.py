@@ -253,8 +253,10 @@ DEPARTURES = [
     "they are stay in the training set.",
     "At the small tier 667 test images are corrupted, the same for all seeds: an interval over seeds says nothing of "
     "which images these are, for which an accuracy has a standard error of 0.02. Noise is trained with at a rate of "
-    "0.1, and there are seven kinds of models, with the penalty as released. At the smoke tier the "
-    "images are scikit-learn's digits, of which there are no corrupted ones: no claim about accuracy is judged there.",
+    "0.1, and such models are right on 0.33 to 0.38 of the training images at the end, where ViT-small is on 0.53 to "
+    "0.59: that they withstand corruptions worse says so much. There are seven kinds of models, with the penalty as "
+    "released. At the smoke tier the images are scikit-learn's digits, of which there are no corrupted ones: no claim "
+    "about accuracy is judged there.",
 ]
 
 
