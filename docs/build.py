@@ -13,7 +13,7 @@ from teeter.report import cube_figure, save
 from teeter.report.tiers import called
 from teeter.report.words import MARKS, measured, number, tally
 from teeter.runs import Store, elapsed
-from teeter.studies import PAPERS, STUDIES, Outcome, Study
+from teeter.studies import PAPERS, STUDIES, Judgement, Outcome, Study
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -36,13 +36,16 @@ def study_page(outcome: Outcome) -> str:
         "",
         *([] if outcome.tier == "paper" else [f"**{so_far(study)} This is {SMALLER}{other_data(outcome)}**", ""]),
         f"At the {outcome.tier} tier: {tally(outcome.judgements)}. {spent(outcome)}{papers_own(study)}.",
-        "",
-        "| claim | published | measured | interval | verdict |",
-        "|---|---:|---:|---:|---|",
     ]
-    for judgement in outcome.judgements:
+    waiting = [each for each in outcome.judgements if each.estimate is None]
+    judged = [each for each in outcome.judgements if each.estimate is not None]
+    if judged:
+        lines += ["", "| claim | published | measured | interval | verdict |", "|---|---:|---:|---:|---|"]
+    for judgement in judged:
         cells = [judgement.claim.claim, number(judgement.claim.published), *measured(judgement.estimate)]
         lines.append(f"| {' | '.join(cells)} | {MARKS[judgement.verdict]} {judgement.verdict} |")
+    if waiting:  # of which there is nothing to see in the table but the claims themselves
+        lines += ["", f"Not run at this tier, with what the paper has: {'; '.join(map(told, waiting))}."]
     if study.beside is not None:
         title, made = study.beside
         beside = made(outcome.table)
@@ -52,6 +55,12 @@ def study_page(outcome: Outcome) -> str:
     lines += [] if outcome.tier == "paper" else ["Of the paper tier, where no other is named.", ""]
     lines += [*(f"- {text}" for text in study.departures), ""]
     return "\n".join(lines)
+
+
+def told(judgement: Judgement) -> str:
+    """A claim and the number that is published, if there is one."""
+    published = number(judgement.claim.published)
+    return judgement.claim.claim + (f" ({published})" if published else "")
 
 
 def so_far(study: Study) -> str:
