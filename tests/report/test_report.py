@@ -210,3 +210,17 @@ def test_terminal_table_has_a_line_for_each_claim(store):
         outcome = study.best(store)
         assert outcome is not None
         assert claims_table(outcome).row_count == len(study.claims)
+
+
+def test_claims_that_no_run_speaks_of_come_last(tmp_path):
+    """In the order of the study otherwise, on the page and in the terminal."""
+    functions = STUDIES["hahn2024/functions"]
+    first, second, third = functions.claims[:3]
+    silent = replace(second, claim="of other runs", measure=lambda table: None)
+    study = replace(functions, claims=[silent, third, first])
+    study.execute("smoke", Store(tmp_path))
+    text = render(Store(tmp_path), [study])
+    places = [text.index(f"<td>{claim.claim}") for claim in (third, first, silent)]
+    assert places == sorted(places)
+    outcome = study.outcome("smoke", Store(tmp_path))
+    assert [str(cell) for cell in claims_table(outcome).columns[0].cells][-1] == "of other runs"

@@ -10,7 +10,7 @@ from pathlib import Path
 import teeter
 from teeter.report.drawing import replace_file, svg
 from teeter.report.tiers import LESSER, about_tier
-from teeter.report.words import MARKS, interval_heading, measured, number, tally
+from teeter.report.words import MARKS, interval_heading, judged_first, measured, number, tally
 from teeter.runs import Store, elapsed
 from teeter.studies import PAPERS, STUDIES, TIERS, Judgement, Outcome, Study
 
@@ -123,7 +123,7 @@ def _study(outcome: Outcome) -> str:
 
 def _claims(judgements: list[Judgement]) -> str:
     lines = []
-    for judgement in judgements:
+    for judgement in judged_first(judgements):
         estimate, verdict = judgement.estimate, judgement.verdict
         value, interval = measured(estimate)
         lines.append(

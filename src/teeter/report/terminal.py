@@ -8,7 +8,7 @@ from rich.text import Text
 
 from teeter.measure import Estimate
 from teeter.report.tiers import about_tier
-from teeter.report.words import MARKS, measured, number, tally
+from teeter.report.words import MARKS, judged_first, measured, number, tally
 from teeter.studies import Outcome
 
 __all__ = ["claims_table"]
@@ -31,7 +31,7 @@ def claims_table(outcome: Outcome) -> Table:
     table.add_column("published", justify="right", no_wrap=True)
     table.add_column("measured", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for judgement in outcome.judgements:
+    for judgement in judged_first(outcome.judgements):
         table.add_row(
             Text(judgement.claim.claim),
             number(judgement.claim.published),

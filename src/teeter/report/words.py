@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from teeter.measure import Estimate
 from teeter.studies import Judgement
 
-__all__ = ["MARKS", "interval_heading", "measured", "number", "tally"]
+__all__ = ["MARKS", "interval_heading", "judged_first", "measured", "number", "tally"]
 
 MARKS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?", "not run at this tier": "–"}
 
@@ -41,6 +41,11 @@ def tally(judgements: Iterable[Judgement]) -> str:
     """How many claims came out which way."""
     verdicts = Counter(judgement.verdict for judgement in judgements)
     return ", ".join(f"{mark} {verdicts[verdict]} {verdict}" for verdict, mark in MARKS.items() if verdicts[verdict])
+
+
+def judged_first(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Those that no run of the tier says anything of come last, and else all as they are."""
+    return sorted(judgements, key=lambda judgement: judgement.estimate is None)
 
 
 def interval_heading(judgements: Iterable[Judgement]) -> str:
