@@ -78,7 +78,7 @@ DEPARTURES = [
     "patches themselves.",
     "Three runs of ConvMixer at the paper tier were made before other noise was also tried while a model is trained "
     "(`variance`, `random-noise`); they were set aside, to be made again (they are in commit 4095740).",
-    f"V's words, that ViTs have a significantly lower sensitivity, are judged apart from its numbers: by a factor of "
+    "V's words, that ViTs have a significantly lower sensitivity, are judged apart from its numbers: by a factor of "
     f"at least {10**LOWER:.0f} at equal training accuracy.",
     "Below the paper tier the models are small ones of the same kinds, trained at rates of their own: V's numbers do "
     "not apply there, its words do. At the small tier they see 4,000 of CIFAR-10's images in batches of 20 for 14 "

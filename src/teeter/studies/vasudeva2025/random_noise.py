@@ -111,7 +111,7 @@ CLAIMS = [
     ),
     *(
         above(
-            f"ResNet-18's sensitivity less ViT-small's under noise on a patch, less twice that difference under noise "
+            "ResNet-18's sensitivity less ViT-small's under noise on a patch, less twice that difference under noise "
             f"{WORDS[noise]} (much smaller)",
             0.0,
             1.0,
