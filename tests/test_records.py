@@ -49,7 +49,8 @@ def test_what_the_readme_finds_is_in_the_findings():
     """Each of those few names a section of the findings. Its numbers stand there too, with the same word before or
     after them, and so do those of the figures or sections that it names."""
     page = (ROOT / "README.md").read_text()
-    bullets = page.partition("what rerunning them has shown")[2].partition("\n\n[")[0].split("\n- ")[1:]
+    listed = page.partition("what rerunning them has shown")[2].partition("\n\n- ")[2].partition("\n\n")[0]
+    bullets = listed.split("\n- ")
     sections = {}
     for part in (ROOT / "docs/findings.md").read_text().split("\n### ")[1:]:
         title, _, text = part.partition("\n")
